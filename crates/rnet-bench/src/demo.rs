@@ -30,7 +30,7 @@ use crate::measure::worker::Role;
 use crate::measure::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use crate::measure::workers::{NamedRole, Workers};
 use rnet_format::units;
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// The model of the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Demo {
     pub fn new(base: &Path, domain: Option<String>, model: Model) -> Outcome<Demo> {
         // The Python model runs in another folder.
         let base = std::path::absolute(base)
-            .map_err(|e| CommandError::Usage(format!("cannot use --dir: {e}")))?;
+            .map_err(|e| Failure::Usage(format!("cannot use --dir: {e}")))?;
         let bench_dir = BenchDir::new(&base)?;
         let python = python(model, bench_dir.path())?;
         let (dir, domain) = match domain {
@@ -144,7 +144,7 @@ fn python(model: Model, bench_dir: &Path) -> Outcome<Option<PathBuf>> {
     if found.is_none() && model == Model::Mujoco {
         let why = "no Python with rnet and MuJoCo was found, or its rnet has another version; install the \
                    robot-net wheel with its demo extra, pip install 'rnet-….whl[demo]', or omit --model";
-        return Err(CommandError::Failed(why.to_owned()));
+        return Err(Failure::Failed(why.to_owned()));
     }
     Ok(found)
 }
@@ -327,7 +327,7 @@ impl Summary {
         } else {
             return Ok(());
         };
-        Err(CommandError::Failed(what))
+        Err(Failure::Failed(what))
     }
 }
 

@@ -31,10 +31,7 @@ use serde_json::{Value, json};
 
 pub use bench_dir::BenchDir;
 pub use message::MIN_LEN_BYTES;
-pub use options::{
-    DeathOptions, IdleOptions, NodesOptions, RttOptions, RunOptions, StreamOptions,
-    ThroughputOptions,
-};
+pub use options::Benchmark;
 pub use report::{DeliveryCounts, Table, TableView};
 pub use topology::EXAMPLE_TOPOLOGY;
 pub use usage::Machine;
@@ -43,34 +40,6 @@ use workers::{NamedRole, Workers};
 
 use rnet_format::Outcome;
 use streams::Compare;
-
-/// A benchmark with its options.
-#[derive(Debug)]
-pub enum Benchmark {
-    /// Throughput of one topic.
-    Throughput(ThroughputOptions),
-    /// Latency at fixed rates.
-    Latency(StreamOptions),
-    /// Latency by wait mode, on idle cores and next to busy loops.
-    Wait(StreamOptions),
-    /// Overhead of tracing a topic.
-    Trace(StreamOptions),
-    /// Round-trip time by message size.
-    Rtt(RttOptions),
-    /// A complete robot.
-    Topology {
-        /// File of the robot; `None` is the built-in one.
-        file: Option<PathBuf>,
-        /// Length and number of the runs.
-        run: RunOptions,
-    },
-    /// Cost of idle nodes.
-    Idle(IdleOptions),
-    /// Times to join, match and detect a death with many nodes.
-    Nodes(NodesOptions),
-    /// Detection time of the death of a process.
-    Death(DeathOptions),
-}
 
 /// Where a benchmark runs, and its callbacks.
 pub struct BenchHost<'a> {
@@ -117,7 +86,7 @@ impl Benchmark {
             Benchmark::Wait(options) => streams::latency(host, options, Compare::Waits),
             Benchmark::Trace(options) => streams::latency(host, options, Compare::Tracing),
             Benchmark::Rtt(options) => rtt::run(host, options),
-            Benchmark::Topology { file, run } => topology::run(host, file.as_deref(), run),
+            Benchmark::Topology(options) => topology::run(host, options),
             Benchmark::Idle(options) => domain::idle(host, options),
             Benchmark::Nodes(options) => domain::nodes(host, options),
             Benchmark::Death(options) => domain::death(host, options),

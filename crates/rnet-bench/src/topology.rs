@@ -2,19 +2,11 @@
 //!
 //! The comparison and `rnet bench topology` read their files with it.
 //!
-//! [`Topology::read`] accepts two formats, distinguished by the file extension:
-//!
-//! - `.toml`, ours ([`Topology::from_toml`]), compact, for people. `bench/topologies/` has some.
-//! - `.json`, that of iRobot's benchmark [ros2-performance] ([`Topology::from_irobot_json`]).
-//!
-//! Both pass the same checks, so every [`Topology`] has a publisher for each subscription and only periods
-//! above zero.
-//!
-//! [ros2-performance]: https://github.com/irobot-ros/ros2-performance
+//! The files are TOML ([`Topology::from_toml`]); `bench/topologies/` has some. Every [`Topology`] has a
+//! publisher for each subscription and only periods above zero.
 
 mod check;
 mod error;
-mod irobot_json;
 pub mod msg_type;
 mod toml_format;
 
@@ -44,9 +36,6 @@ pub struct Topology {
     pub source: String,
     /// The nodes, in the order of the file.
     pub nodes: Vec<Node>,
-    /// Parts of the file that this benchmark does not support (services, actions), one line per kind and
-    /// node. For the report: a result without them is not a result of the whole file.
-    pub left_out: Vec<String>,
 }
 
 /// A node; a process in the benchmark.
@@ -99,7 +88,7 @@ impl Publish {
 }
 
 impl Topology {
-    /// Reads a file in either format.
+    /// Reads a file.
     ///
     /// # Errors
     /// The error in the file, and its location.
@@ -110,22 +99,19 @@ impl Topology {
         if !meta.is_file() {
             return Err(wrong("is not a file".into()));
         }
+        if path.extension().is_none_or(|end| end != "toml") {
+            return Err(wrong("the name must end in .toml".into()));
+        }
         let len = meta.len();
         if len > MAX_FILE_LEN_BYTES {
             return Err(wrong(format!("{len} bytes exceed the limit of {MAX_FILE_LEN_BYTES}")));
         }
         let text =
             std::fs::read_to_string(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        match path.extension().and_then(|e| e.to_str()) {
-            Some("toml") => Self::from_toml(&text, path),
-            Some("json") => Self::from_irobot_json(&text, path),
-            _ => Err(wrong(
-                "the name must end in .toml (robot-net's format) or .json (iRobot's format)".into(),
-            )),
-        }
+        Self::from_toml(&text, path)
     }
 
-    /// Reads our format from `text`; `path` is only for messages.
+    /// Reads the content of a file from `text`; `path` is only for messages.
     ///
     /// ```toml
     /// name = "two"
@@ -149,25 +135,10 @@ impl Topology {
         toml_format::parse(text, path)
     }
 
-    /// Reads iRobot's format from `text`; the topology is named after the file.
-    ///
-    /// It is read as by ros2-performance's factory: a node with `number: n` becomes n nodes, `name_1` to
-    /// `name_n`; `freq_hz` overrides `period_ms`; a `node_namespace` is prepended to the names of the node
-    /// and of its topics (a `/` inside a name is written `__` here); keys without a meaning here (executors,
-    /// how a message is passed inside a ROS process, QoS) are ignored. Services and actions are [left
-    /// out](Self::left_out).
-    ///
-    /// # Errors
-    /// The error in the text, and its location.
-    pub fn from_irobot_json(text: &str, path: &Path) -> Result<Self> {
-        irobot_json::parse(text, path)
-    }
-
     /// Checks that all publishers of each topic have the same type, which typed systems require.
     ///
     /// # Errors
-    /// The first publisher of another type. A file in iRobot's format with such a publisher is rejected on
-    /// reading.
+    /// The first publisher of another type.
     pub fn check_types(&self) -> std::result::Result<(), String> {
         check::one_type(self)
     }

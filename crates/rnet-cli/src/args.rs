@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rnet::TopicName;
+use rnet_bench::measure::Benchmark;
 
 use crate::action::ActionCommand;
 use crate::bag::args::BagCommand;
-use crate::bench::args::BenchCommand;
 use crate::blackbox::BlackBoxCommand;
 use crate::command::args::CommandCommand;
 use crate::demo::DemoArgs;
@@ -134,7 +134,7 @@ pub enum Command {
     Bag(BagCommand),
     /// Benchmark robot-net on this machine
     #[command(subcommand)]
-    Bench(BenchCommand),
+    Bench(Benchmark),
     /// Run a simulated robot of ten processes, kill one, and print delivery counts
     ///
     /// The robot runs in its own domain unless --domain is given; RNET_DOMAIN is ignored. The first line shows how to

@@ -1,17 +1,16 @@
 //! `rnet bench …`: measures robot-net on this machine.
 
-pub mod args;
-
 use std::io::Write;
 
-use args::BenchCommand;
-use rnet_bench::measure::{BenchHost, BenchReport, EXAMPLE_TOPOLOGY, Heading, TableView};
+use rnet_bench::measure::{
+    BenchHost, BenchReport, Benchmark, EXAMPLE_TOPOLOGY, Heading, TableView,
+};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::{signal, table};
 
-pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
+pub fn run(context: &mut Context, benchmark: Benchmark) -> Outcome {
     let global = context.global();
     if global.domain.is_some() || global.group.is_some() {
         return Err(Failure::Usage(
@@ -19,7 +18,7 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
                 .to_owned(),
         ));
     }
-    if matches!(&command, BenchCommand::Topology(args) if args.example) {
+    if matches!(&benchmark, Benchmark::Topology(options) if options.example) {
         return Ok(context.out().write_all(EXAMPLE_TOPOLOGY.as_bytes())?);
     }
     let mut host = BenchHost {
@@ -27,9 +26,9 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
         should_stop: signal::stop_requested,
         on_begin: &mut |heading| print_heading(context, heading),
     };
-    let report = command.benchmark().run(&mut host)?;
+    let report = benchmark.run(&mut host)?;
     print(context, &report)?;
-    Ok(report.verdict?)
+    report.verdict
 }
 
 fn print_heading(context: &mut Context, heading: &Heading) -> std::io::Result<()> {

@@ -68,13 +68,12 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 /// How often the table is drawn.
 const TABLE_INTERVAL: Duration = Duration::from_secs(1);
 
-impl From<LaunchError> for Failure {
-    fn from(error: LaunchError) -> Failure {
-        match error {
-            LaunchError::Rnet(error) => error.into(),
-            LaunchError::Stopped => Failure::Interrupted,
-            error => Failure::Failed(error.to_string()),
-        }
+/// The failure of a launch operation.
+pub fn failure(error: LaunchError) -> Failure {
+    match error {
+        LaunchError::Rnet(error) => error.into(),
+        LaunchError::Stopped => Failure::Interrupted,
+        error => Failure::Failed(error.to_string()),
     }
 }
 
@@ -87,8 +86,8 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
     let blackbox = run_folder(context).map(|folder| folder.blackbox()).unwrap_or_default();
     let choices =
         LaunchOptions { host: args.host.clone().or_else(by_env), set: args.set, blackbox };
-    let plan = rnet_launch::load(&file, &choices)?;
-    args.host.as_deref().map_or(Ok(()), |host| plan.check_host(host))?;
+    let plan = rnet_launch::load(&file, &choices).map_err(failure)?;
+    args.host.as_deref().map_or(Ok(()), |host| plan.check_host(host)).map_err(failure)?;
     for (node, of) in &plan.unstarted_dependencies {
         let text = format_args!("rnet: {node} does not wait for {of}, which is not started here");
         context.eprintln(text);
@@ -107,9 +106,10 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
         drawn: None,
         context,
     };
-    let launcher = Launcher::new(file, choices, folder, args.reload, &mut terminal)?;
+    let launcher =
+        Launcher::new(file, choices, folder, args.reload, &mut terminal).map_err(failure)?;
     signal::handle_second_signal();
-    let outcome = launcher.run()?;
+    let outcome = launcher.run().map_err(failure)?;
     for (node, how) in &outcome.still_running {
         terminal.report_still_running(node, how);
     }
@@ -133,7 +133,7 @@ fn die_with_parent(parent: i32) -> Outcome {
 /// The folder in which the domain's launches keep their records.
 pub fn run_folder(context: &Context) -> Outcome<RunFolder> {
     let domain = context.domain()?;
-    Ok(RunFolder::of_domain(domain.path(), &|name| std::env::var_os(name))?)
+    RunFolder::of_domain(domain.path(), &|name| std::env::var_os(name)).map_err(failure)
 }
 
 /// The command of a keeper in the context's domain.

@@ -79,8 +79,8 @@ fn main() -> ExitCode {
     match outcome.and(flushed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.print(json);
-            ExitCode::from(failure.exit_code())
+            failure::print(&failure, json);
+            ExitCode::from(failure::exit_code(&failure))
         }
     }
 }
@@ -115,7 +115,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Bag(command) => bag::run(context, command),
         Command::Bench(command) => bench::run(context, command),
         Command::Demo(args) => demo::run(context, &args),
-        Command::BenchWorker => rnet_bench::measure::run_worker().map_err(Into::into),
+        Command::BenchWorker => rnet_bench::measure::run_worker(),
         Command::Completions(args) => completions::run(context, &args),
         Command::Man(args) => Ok(clap_mangen::generate_to(help::command(), args.dir)?),
         Command::Version => version(context),

@@ -164,7 +164,7 @@ fn info(context: &mut Context, name: &str, all: bool) -> Outcome {
     let publishers = snapshot.publishers.iter().filter(|p| p.node == node.meta.name);
     let subscribers = snapshot.subscriptions.iter().filter(|s| s.node == node.meta.name);
     let params = param::of_node(context, &node.meta.name).unwrap_or_else(|failure| {
-        let why = failure.message();
+        let why = failure.to_string();
         context.note(&format!("cannot read the parameters: {why}"));
         Vec::new()
     });

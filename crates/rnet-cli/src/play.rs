@@ -49,7 +49,7 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let keyboard = match args.no_keys || !std::io::stdin().is_terminal() {
         true => None,
         false => Keyboard::open().unwrap_or_else(|failure| {
-            context.eprintln(format_args!("keys are not available: {}", failure.message()));
+            context.eprintln(format_args!("keys are not available: {failure}"));
             None
         }),
     };
@@ -117,7 +117,7 @@ fn qos(recording: &Recording, asked: &[QosArg]) -> Outcome<Vec<(String, QosOverr
         let before = all.len();
         all.extend(of.map(|channel| (channel.topic.clone(), *qos)));
         if all.len() == before {
-            return Err(tools::no_topic(recording, topics.as_str()).into());
+            return Err(tools::no_topic(recording, topics.as_str()));
         }
     }
     Ok(all)

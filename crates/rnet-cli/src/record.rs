@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use rnet::TopicName;
 use rnet_monitor::link::own_host;
-use rnet_record::{ChunkCompression, RecordError, RecordOptions, Recorder, Selection};
+use rnet_record::{ChunkCompression, RecordOptions, Recorder, Selection};
 use rustix::process::{Pid, getppid};
 
 use crate::context::Context;
@@ -103,16 +103,6 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval between two progress reports: on a terminal, where one line is overwritten, and elsewhere.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 const LOG_PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
-
-impl From<RecordError> for Failure {
-    fn from(error: RecordError) -> Failure {
-        match error {
-            RecordError::Rnet(error) => error.into(),
-            RecordError::Options(text) => Failure::Usage(text),
-            error => Failure::Failed(error.to_string()),
-        }
-    }
-}
 
 pub fn run(context: &mut Context, args: &RecordArgs) -> Outcome {
     let options = options(context, args)?;

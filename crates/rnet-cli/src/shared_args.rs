@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use rnet::NodeName;
+pub use rnet_format::units::parse_bytes as bytes;
+use rnet_format::units::parse_number;
 
 /// The name of the node that a command runs as.
 #[derive(Debug, Default, Args)]
@@ -44,14 +46,9 @@ pub fn any_node(text: &str) -> Result<String, String> {
     NodeName::new(name).map(|name| format!("{host}{name}")).map_err(|why| why.to_string())
 }
 
-/// A number with this unit, such as seconds or milliseconds.
-pub fn number_of(unit: &str, text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| format!("not a number of {unit}"))
-}
-
 /// Parses a duration in seconds.
 pub fn seconds(text: &str) -> Result<Duration, String> {
-    let number = number_of("seconds", text)?;
+    let number = parse_number("seconds", text)?;
     let why = |_| "must be a number of seconds from 0 to 1.8e19".to_owned();
     Duration::try_from_secs_f64(number).map_err(why)
 }
@@ -66,23 +63,6 @@ pub fn interval(text: &str) -> Result<Duration, String> {
         return Err(format!("must be at least {} s", MIN_INTERVAL.as_secs_f64()));
     }
     Ok(interval)
-}
-
-/// Parses a number of bytes.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.trim_end_matches(|c: char| c.is_ascii_alphabetic()) {
-        digits if digits.len() == text.len() => (text, 1),
-        digits => match &text[digits.len()..] {
-            "K" | "k" => (digits, 1 << 10),
-            "M" => (digits, 1 << 20),
-            "G" => (digits, 1 << 30),
-            other => {
-                return Err(format!("unknown unit {other:?}: use K, M or G, or no unit for bytes"));
-            }
-        },
-    };
-    let count: u64 = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;
-    Ok(count.saturating_mul(unit))
 }
 
 /// A part of a recording.

@@ -10,6 +10,7 @@ use clap::Args;
 use rnet::TopicName;
 use rnet::trace::{TraceRecord, trace_topic, traced_topic};
 use rnet_format::suggestions::did_you_mean;
+use rnet_format::units::parse_number;
 use rnet_monitor::trace::{
     Chain, Edge, Edges, PublisherNames, TimesView, Traced, perfetto, svg, take_records,
 };
@@ -17,7 +18,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::shared_args::{NodeArg, number_of, seconds};
+use crate::shared_args::{NodeArg, seconds};
 use crate::{signal, table};
 
 #[derive(Debug, Args)]
@@ -43,7 +44,7 @@ pub struct TraceArgs {
 }
 
 fn parse_budget(text: &str) -> Result<f64, String> {
-    let budget = number_of("milliseconds", text)?;
+    let budget = parse_number("milliseconds", text)?;
     match budget > 0.0 && budget <= 1e9 {
         true => Ok(budget),
         false => Err("a budget must be above 0 and at most 10^9 ms".to_owned()),

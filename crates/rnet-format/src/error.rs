@@ -3,12 +3,11 @@
 use rnet::Error;
 
 /// The result of a user's request.
-pub type Outcome<T = ()> = Result<T, CommandError>;
+pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// Why a user's request failed.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum CommandError {
+pub enum Failure {
     /// robot-net returned an error.
     Rnet(Error),
     /// It failed; the text is the reason.
@@ -25,34 +24,34 @@ pub enum CommandError {
     AlreadyReported,
 }
 
-impl From<Error> for CommandError {
-    fn from(error: Error) -> CommandError {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
         match error {
-            Error::Timeout { .. } => CommandError::TimedOut(error.to_string()),
-            Error::Interrupted => CommandError::Interrupted,
-            error => CommandError::Rnet(error),
+            Error::Timeout { .. } => Failure::TimedOut(error.to_string()),
+            Error::Interrupted => Failure::Interrupted,
+            error => Failure::Rnet(error),
         }
     }
 }
 
-impl From<std::io::Error> for CommandError {
-    fn from(error: std::io::Error) -> CommandError {
-        CommandError::Output(error)
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        Failure::Output(error)
     }
 }
 
-impl std::fmt::Display for CommandError {
+impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            CommandError::Rnet(error) => error.fmt(f),
-            CommandError::Failed(text)
-            | CommandError::Usage(text)
-            | CommandError::TimedOut(text) => f.write_str(text),
-            CommandError::Interrupted => f.write_str("interrupted"),
-            CommandError::Output(error) => write!(f, "cannot write the output: {error}"),
-            CommandError::AlreadyReported => f.write_str("failed"),
+            Failure::Rnet(error) => error.fmt(f),
+            Failure::Failed(text) | Failure::Usage(text) | Failure::TimedOut(text) => {
+                f.write_str(text)
+            }
+            Failure::Interrupted => f.write_str("interrupted"),
+            Failure::Output(error) => write!(f, "cannot write the output: {error}"),
+            Failure::AlreadyReported => f.write_str("failed"),
         }
     }
 }
 
-impl std::error::Error for CommandError {}
+impl std::error::Error for Failure {}

@@ -20,5 +20,5 @@ pub mod value;
 pub mod xml;
 pub mod yaml;
 
-pub use error::{CommandError, Outcome};
+pub use error::{Failure, Outcome};
 pub use rnet_core::{float_from_json, float_to_json};

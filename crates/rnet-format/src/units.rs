@@ -1,4 +1,4 @@
-//! Numbers with units, for people.
+//! Numbers with units, to and from text.
 
 use std::time::Duration;
 
@@ -42,6 +42,34 @@ pub fn uptime(time: Duration) -> String {
         3600..86400 => format!("{} h {} min", s / 3600, s / 60 % 60),
         _ => format!("{} d {} h", s / 86400, s / 3600 % 24),
     }
+}
+
+/// Parses a number with this unit, such as seconds or milliseconds.
+///
+/// # Errors
+/// It is not a number; as text.
+pub fn parse_number(unit: &str, text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| format!("not a number of {unit}"))
+}
+
+/// Parses a number of bytes with a binary unit: `4096`, `64K`, `1M`, `2G`.
+///
+/// # Errors
+/// It is not a number, or the unit is unknown; as text.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.trim_end_matches(|c: char| c.is_ascii_alphabetic()) {
+        digits if digits.len() == text.len() => (text, 1),
+        digits => match &text[digits.len()..] {
+            "K" | "k" => (digits, 1 << 10),
+            "M" => (digits, 1 << 20),
+            "G" => (digits, 1 << 30),
+            other => {
+                return Err(format!("unknown unit {other:?}: use K, M or G, or no unit for bytes"));
+            }
+        },
+    };
+    let count: u64 = digits.parse().map_err(|_| "not a number of bytes".to_owned())?;
+    Ok(count.saturating_mul(unit))
 }
 
 #[cfg(test)]

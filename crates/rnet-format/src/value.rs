@@ -14,16 +14,18 @@ pub mod input;
 mod json;
 mod message;
 pub mod message_input;
+mod meta;
 mod plain_json;
 mod readable;
 pub mod text;
 mod unit;
 
-pub use field_path::FieldPath;
+pub use field_path::{FieldPath, Step};
 pub use json::{
     base64, from_base64, from_json, json_options, message_to_json, message_to_json_with, to_json,
 };
 pub use message::Message;
+pub use meta::meta_json;
 pub use readable::{ReadableFormat, readable};
 pub use unit::{unit, units};
 

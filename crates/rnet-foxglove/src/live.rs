@@ -5,7 +5,6 @@
 //! publishing, calls, parameters and messages of other hosts.
 
 mod calls;
-mod follow;
 mod graph;
 mod params;
 mod publish;
@@ -16,9 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use prost::Message as _;
-use rnet::inspect::{Domain, Location, NormalPriority, PriorityChange, Snapshot, lower_priority};
+use rnet::inspect::{
+    CallType, Domain, Follower, Location, NormalPriority, Observed, PriorityChange, Snapshot,
+    lower_priority,
+};
 use rnet::msgs::Clock;
-use rnet::{MessageType, Node, Subscription, TypeDesc};
+use rnet::schema::Schema;
+use rnet::{Durability, MessageType, Node, PublisherQos, Subscription, TypeDesc};
 use serde_json::{Value, json};
 
 use crate::backend::Backend;
@@ -28,7 +31,6 @@ use crate::incoming::{ClientChannel, Parameter};
 use crate::outgoing;
 use crate::server::EventCallback;
 use calls::ServiceClients;
-use follow::Follower;
 use params::ParamWatch;
 use publish::ClientPublishers;
 
@@ -37,10 +39,8 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
 /// Interval after a failed snapshot, for example without free descriptors: opening the domain again costs
 /// more than a snapshot.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval between two polls of the followed publishers; a log holds far more messages than arrive in it.
-const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// The same for large messages, whose memory is soon reused.
-const LARGE_POLL_INTERVAL: Duration = Duration::from_micros(500);
+/// Messages that are forwarded at once, before clients and the domain are checked again.
+const MAX_FORWARDED_AT_ONCE: u32 = 4096;
 /// Interval between two times of `/clock` sent to clients.
 const CLOCK_INTERVAL: Duration = Duration::from_millis(20);
 /// Prefix of the topics of robot-net itself.
@@ -143,15 +143,19 @@ impl LiveBackend {
         let mut view = DomainView {
             live: self,
             domain: None,
-            follower: Follower::default(),
+            follower: None,
+            wanted: Arc::default(),
             channels: BTreeMap::new(),
             clock_sent_at: None,
             session,
         };
         let mut next = Instant::now();
         let mut is_failing = false;
-        let (mut pause, mut bytes) = (Duration::ZERO, Vec::new());
+        let mut bytes = Vec::new();
         while !self.hub.is_shut_down() {
+            // A follower has its own wait.
+            let left = next.saturating_duration_since(Instant::now());
+            let pause = if view.follower.is_some() { Duration::ZERO } else { left };
             let is_woken = self.hub.wait_for_change(pause);
             if Instant::now() >= next || is_woken && !is_failing {
                 let refreshed = view.refresh();
@@ -161,9 +165,7 @@ impl LiveBackend {
                 }
                 next = Instant::now() + if is_failing { RETRY_INTERVAL } else { REFRESH_INTERVAL };
             }
-            pause = view
-                .forward_messages(&mut bytes)
-                .min(next.saturating_duration_since(Instant::now()));
+            view.forward_messages(&mut bytes, next);
         }
     }
 
@@ -197,6 +199,9 @@ impl LiveBackend {
     }
 }
 
+/// Topics, each with a message type.
+type TypedTopics = Vec<(String, TypeDesc)>;
+
 /// The channel of a publisher, and the conversion of its messages.
 struct PublisherChannel {
     channel: u32,
@@ -207,11 +212,34 @@ struct PublisherChannel {
     is_error_reported: bool,
 }
 
+impl PublisherChannel {
+    /// The channel of a publisher; created if its topic has none of this format.
+    fn new(
+        hub: &Hub,
+        topic: &str,
+        desc: &TypeDesc,
+        schema: Option<&Schema>,
+        qos: &PublisherQos,
+    ) -> PublisherChannel {
+        let ty = CallType { desc, schema }.message_type().unwrap_or(MessageType::Raw);
+        let format = ChannelFormat::of(&ty);
+        let latch_depth = match qos.durability {
+            Durability::TransientLocal { depth } => depth as usize,
+            Durability::Volatile => 0,
+        };
+        let channel = hub.get_or_create_channel(topic, &format);
+        let is_clock = topic == CLOCK && format.schema_name == "rnet.msgs.Clock";
+        PublisherChannel { channel, format, is_clock, latch_depth, is_error_reported: false }
+    }
+}
+
 struct DomainView<'a> {
     live: &'a LiveBackend,
     /// `None` after an error, such as another layout or missing permissions; the next refresh opens it again.
     domain: Option<Domain>,
-    follower: Follower,
+    /// Reads the publishers of wanted topics, if there are any.
+    follower: Option<Follower>,
+    wanted: Arc<Mutex<TypedTopics>>,
     /// By publisher.
     channels: BTreeMap<u64, PublisherChannel>,
     clock_sent_at: Option<Instant>,
@@ -240,7 +268,35 @@ impl DomainView<'_> {
         let followed: Vec<_> = snapshot.publishers.iter().filter(|p| takes(p.id)).collect();
         let remote = followed.iter().filter(|p| p.via.is_some()).map(|p| p.topic.as_str());
         live.subscribe_remote(&remote.collect());
-        self.follower.set(&followed);
+        let mut topics = TypedTopics::new();
+        for publisher in followed {
+            let topic = (publisher.topic.clone(), publisher.type_desc.clone());
+            if !topics.contains(&topic) {
+                topics.push(topic);
+            }
+        }
+        self.follow(topics)
+    }
+
+    /// Follows the publishers of these topics, and no others.
+    fn follow(&mut self, topics: TypedTopics) -> rnet::Result<()> {
+        if *lock(&self.wanted) == topics {
+            return Ok(());
+        }
+        let takes = |topics: &TypedTopics, topic: &str, desc: &TypeDesc| {
+            topics.iter().any(|(name, ty)| name == topic && ty == desc)
+        };
+        match &mut self.follower {
+            _ if topics.is_empty() => self.follower = None,
+            Some(follower) => follower.reselect(|topic, desc, _| takes(&topics, topic, desc)),
+            None => {
+                let (domain, wanted) = (self.live.options.location.domain()?, self.wanted.clone());
+                self.follower = Some(Follower::matching(domain, true, move |publisher| {
+                    takes(&lock(&wanted), &publisher.topic, &publisher.type_desc)
+                }));
+            }
+        }
+        *lock(&self.wanted) = topics;
         Ok(())
     }
 
@@ -250,54 +306,51 @@ impl DomainView<'_> {
         let shown = |topic: &str| live.options.include_internal || !topic.starts_with(RESERVED);
         let here: BTreeSet<u64> = snapshot.publishers.iter().map(|p| p.id).collect();
         self.channels.retain(|id, _| here.contains(id));
-        for publisher in snapshot.publishers.iter().filter(|p| shown(&p.topic)) {
-            if self.channels.contains_key(&publisher.id) {
+        for p in snapshot.publishers.iter().filter(|p| shown(&p.topic)) {
+            // A type that is neither read nor unreadable is read by the next refresh.
+            let is_unread = p.schema.is_none() && p.type_error.is_none();
+            if matches!(p.type_desc, TypeDesc::Protobuf(_)) && is_unread {
                 continue;
             }
-            let ty = match (&publisher.type_desc, &publisher.schema) {
-                (_, Some(schema)) => schema.clone().into(),
-                // The type is read by the next refresh.
-                (TypeDesc::Protobuf(_), None) if publisher.type_error.is_none() => continue,
-                (TypeDesc::Protobuf(_), None) => MessageType::Raw,
-                (desc, None) => MessageType::try_from(desc.clone()).unwrap_or(MessageType::Raw),
-            };
-            let format = ChannelFormat::of(&ty);
-            let latch_depth = match publisher.qos.durability {
-                rnet::Durability::TransientLocal { depth } => depth as usize,
-                _ => 0,
-            };
-            let channel = live.hub.get_or_create_channel(&publisher.topic, &format);
-            let is_clock = publisher.topic == CLOCK && format.schema_name == "rnet.msgs.Clock";
-            let known = PublisherChannel {
-                channel,
-                format,
-                is_clock,
-                latch_depth,
-                is_error_reported: false,
-            };
-            self.channels.insert(publisher.id, known);
+            self.channels.entry(p.id).or_insert_with(|| {
+                PublisherChannel::new(&live.hub, &p.topic, &p.type_desc, p.schema.as_ref(), &p.qos)
+            });
         }
         live.hub.retain_publishers(
             &self.channels.iter().map(|(id, known)| (*id, known.channel)).collect(),
         );
     }
 
-    /// Forwards new messages, and returns how long to wait afterwards.
-    fn forward_messages(&mut self, bytes: &mut Vec<u8>) -> Duration {
+    /// Forwards new messages. Without any, waits until `next`, or until there may be some.
+    fn forward_messages(&mut self, bytes: &mut Vec<u8>, next: Instant) {
+        let Some(follower) = &mut self.follower else { return };
         let hub = &self.live.hub;
-        let (channels, clock_sent_at) = (&mut self.channels, &mut self.clock_sent_at);
-        let polled = self.follower.poll(bytes, |publisher, time_ns, bytes| {
-            let Some(known) = channels.get_mut(&publisher) else { return };
-            if known.is_clock && clock_sent_at.is_none_or(|at| at.elapsed() >= CLOCK_INTERVAL) {
-                *clock_sent_at = Some(Instant::now());
-                let said = Clock::decode(bytes).ok().map(|clock| clock.time_ns);
+        let offset_ns = rnet::wall_offset().offset_ns;
+        let mut left = MAX_FORWARDED_AT_ONCE;
+        // If the domain cannot be read, the known publishers are still followed.
+        while left > 0
+            && let Ok(Some(observed)) = follower.poll_all(bytes)
+        {
+            left -= 1;
+            let Observed::Message(observed) = observed else { continue };
+            let (publisher, sent_ns) = (observed.stamp.publisher, observed.stamp.sent_ns);
+            // A new publisher of a followed topic may not be in a snapshot yet.
+            let known = self.channels.entry(publisher).or_insert_with(|| {
+                let (topic, desc, qos) = (observed.topic, observed.type_desc, observed.qos);
+                PublisherChannel::new(hub, topic, desc, observed.schema, qos)
+            });
+            let is_due = self.clock_sent_at.is_none_or(|at| at.elapsed() >= CLOCK_INTERVAL);
+            if known.is_clock && is_due {
+                self.clock_sent_at = Some(Instant::now());
+                let said = Clock::decode(&**bytes).ok().map(|clock| clock.time_ns);
                 if let Some(now_ns) = said.and_then(|ns| u64::try_from(ns).ok()) {
                     hub.broadcast_time(now_ns);
                 }
             }
             match known.format.payload(bytes) {
                 Ok(payload) => {
-                    let latch_depth = known.latch_depth;
+                    let (time_ns, latch_depth) =
+                        (sent_ns.saturating_add_signed(offset_ns), known.latch_depth);
                     let message =
                         TopicMessage { publisher, time_ns, payload: &payload, latch_depth };
                     hub.send_message(known.channel, &message);
@@ -308,16 +361,15 @@ impl DomainView<'_> {
                 }
                 Err(_) => {}
             }
-        });
-        if let Some(missed) = polled.newly_missed {
+        }
+        follower.take_events();
+        let missed = follower.take_lost();
+        if missed > 0 {
             let why = format!("the server was too slow and skipped {missed} messages");
             hub.broadcast(&outgoing::status(outgoing::Level::Warning, &why));
         }
-        match (polled.has_messages, self.follower.is_empty(), polled.has_large) {
-            (true, ..) => Duration::ZERO,
-            (false, true, _) => REFRESH_INTERVAL,
-            (false, false, false) => POLL_INTERVAL,
-            (false, false, true) => LARGE_POLL_INTERVAL,
+        if left > 0 {
+            follower.wait(next.saturating_duration_since(Instant::now()));
         }
     }
 }

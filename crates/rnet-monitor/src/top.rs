@@ -3,7 +3,7 @@
 //! - `rows`: figures as cells of tables;
 //! - `model`: what is shown, and what keys do to it;
 //! - `screen`: how it is drawn, on a `canvas` of characters;
-//! - `screenshot`: the screen of the guide, which a test compares with what is drawn.
+//! - `tests`: the screen of the guide, which a test compares with what is drawn.
 
 mod canvas;
 mod key;
@@ -11,7 +11,7 @@ mod model;
 pub mod rows;
 mod screen;
 #[cfg(test)]
-mod screenshot;
+mod tests;
 
 pub use canvas::Canvas;
 pub use key::{Key, take_keys};

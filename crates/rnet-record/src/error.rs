@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rnet_format::Failure;
+
 /// Why a recording fails, or is incomplete.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -58,6 +60,16 @@ impl RecordError {
         let (path, source): (_, std::io::Error) = (path.to_owned(), source.into());
         let is_full = [libc::ENOSPC, libc::EDQUOT].map(Some).contains(&source.raw_os_error());
         if is_full { Self::Full { path } } else { Self::File { doing, path, source } }
+    }
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Failure {
+        match error {
+            RecordError::Rnet(error) => error.into(),
+            RecordError::Options(text) => Failure::Usage(text),
+            error => Failure::Failed(error.to_string()),
+        }
     }
 }
 

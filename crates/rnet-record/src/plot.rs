@@ -83,7 +83,7 @@ impl Series {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rnet_format::CommandError;
+    use rnet_format::Failure;
 
     fn line(values: impl Iterator<Item = f64>) -> Series {
         let points = values.enumerate().map(|(n, value)| (n as f64, value)).collect();
@@ -112,7 +112,7 @@ mod tests {
         let path = std::path::Path::new("none.svg");
         let refused = draw_svg(path, "", &[line([-1e308, 1e308].into_iter())], (300, 200));
         assert!(
-            matches!(refused, Err(CommandError::Failed(why)) if why.contains("too large for one scale"))
+            matches!(refused, Err(Failure::Failed(why)) if why.contains("too large for one scale"))
         );
     }
 

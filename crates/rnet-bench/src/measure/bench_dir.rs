@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// Maximum number of directory names to try; each one taken belongs to a benchmark of the same process id in
 /// another container.
@@ -49,7 +49,7 @@ impl BenchDir {
                 Ok(None) => {}
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                 Err(e) => {
-                    return Err(CommandError::Failed(format!(
+                    return Err(Failure::Failed(format!(
                         "cannot create {}: {e}; set a writable tmpfs directory with --dir or RNET_DIR",
                         path.display()
                     )));
@@ -57,7 +57,7 @@ impl BenchDir {
             }
         }
         let base = base.display();
-        Err(CommandError::Failed(format!(
+        Err(Failure::Failed(format!(
             "{base} has too many directories {PREFIX}{pid}-…; remove those that no benchmark uses"
         )))
     }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_bench_dir_that_cannot_be_created_is_reported() {
-        let Err(CommandError::Failed(text)) = BenchDir::new(Path::new("/proc/none")) else {
+        let Err(Failure::Failed(text)) = BenchDir::new(Path::new("/proc/none")) else {
             panic!("there is no such directory")
         };
         assert!(text.contains("/proc/none") && text.contains("--dir"), "{text}");

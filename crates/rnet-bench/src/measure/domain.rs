@@ -12,17 +12,16 @@ use crate::worker::Order;
 use serde_json::json;
 
 use super::figure::{Latencies, RunSpread};
+use super::options::{DeathOptions, IdleOptions, NodesOptions};
 use super::report::{self, Case, Figure, LATENCIES, Table};
 use super::roles::death::{DETECTION_METHODS, DetectionTimes};
 use super::roles::nodes::{EndReport, JoinReport, MatchReport, NodesJob, WAIT_LIMIT, topic};
 use super::worker::Role;
 use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use super::workers::{Workers, check_pid_namespaces};
-use super::{
-    Bench, BenchHost, BenchReport, DeathOptions, IdleOptions, NodesOptions, report::latency,
-};
+use super::{Bench, BenchHost, BenchReport, report::latency};
 use rnet_format::units;
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 const IDLE_FIGURES: [Figure; 4] = [
     Figure::new("CPU", "cores", |share| format!("{:.4} %", share * 100.0)),
@@ -194,7 +193,7 @@ fn check_limit(limit_ms: Option<u32>, passed: &[Vec<u64>]) -> Outcome {
     match DETECTION_METHODS.iter().zip(passed).filter_map(worst).max() {
         Some((ns, way)) if ns > u64::from(limit_ms) * 1_000_000 => {
             let took = units::latency(ns);
-            Err(CommandError::Failed(format!(
+            Err(Failure::Failed(format!(
                 "a death was detected too late: {way} took {took}, but the limit is {limit_ms} ms"
             )))
         }

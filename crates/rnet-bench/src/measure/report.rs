@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::figure::{Latencies, RunSpread};
 use super::roles::robot::Received;
 use rnet_format::units;
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// A measured quantity.
 #[derive(Clone, Copy)]
@@ -250,7 +250,7 @@ impl DeliveryCounts {
             return Ok(());
         };
         let ask = "this is a defect: please report it, with the output of --json";
-        Err(CommandError::Failed(format!("{what}; {ask}")))
+        Err(Failure::Failed(format!("{what}; {ask}")))
     }
 }
 

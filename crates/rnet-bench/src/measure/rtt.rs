@@ -4,11 +4,12 @@ use crate::worker::Order;
 use serde_json::json;
 
 use super::message::Body;
+use super::options::RttOptions;
 use super::report::{self, Case, DeliveryCounts, Figure, LATENCIES, Table};
 use super::roles::echo::{EchoJob, SizeReport};
 use super::worker::Role;
 use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
-use super::{Bench, BenchHost, BenchReport, RttOptions, runs};
+use super::{Bench, BenchHost, BenchReport, runs};
 use rnet_format::Outcome;
 
 const TRIPS: Figure = Figure::new("trips", "round_trips", report::count);

@@ -10,15 +10,16 @@ use rnet::Wait;
 use serde_json::json;
 
 use super::message::Body;
+use super::options::{StreamOptions, ThroughputOptions};
 use super::report::{self, Case, DeliveryCounts, Figure, LATENCIES, Table};
 use super::roles::load::{TracerReport, cores};
 use super::roles::robot::{Publish, Published, RobotJob, RobotReport, Source, Subscribe};
 use super::worker::Role;
 use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use super::workers::{NamedRole, Workers};
-use super::{Bench, BenchHost, BenchReport, StreamOptions, ThroughputOptions, runs};
+use super::{Bench, BenchHost, BenchReport, runs};
 use rnet_format::units;
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 const TOPIC: &str = "/bench";
 /// Start of a run whose messages are not timed, in s; at most a tenth of the run.
@@ -99,8 +100,8 @@ pub fn throughput(host: &mut BenchHost<'_>, args: &ThroughputOptions) -> Outcome
     Ok(bench.report(settings, vec![table], Some(delivery), verdict))
 }
 
-fn no_report() -> CommandError {
-    CommandError::Failed("the sender sent no report".to_owned())
+fn no_report() -> Failure {
+    Failure::Failed("the sender sent no report".to_owned())
 }
 
 fn busiest(readers: &[RobotReport]) -> f64 {
@@ -287,7 +288,7 @@ impl Stream {
                     "the tracer has {records} records and lost {}: this run is not valid for tracing",
                     report.lost
                 );
-                return Err(CommandError::Failed(what));
+                return Err(Failure::Failed(what));
             }
         }
         workers.stop_all()?;

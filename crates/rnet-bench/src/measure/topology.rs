@@ -13,15 +13,16 @@ use serde_json::json;
 
 use super::figure::Latencies;
 use super::message::Body;
+use super::options::TopologyOptions;
 use super::report::{self, Case, DeliveryCounts, Figure, Table};
 use super::roles::robot::{Publish, Received, RobotJob, RobotReport, Source, Subscribe};
 use super::streams::collect;
 use super::worker::Role;
 use super::worker_link::SEND_PHASE;
 use super::workers::NamedRole;
-use super::{Bench, BenchHost, BenchReport, RunOptions, runs};
+use super::{Bench, BenchHost, BenchReport, runs};
 use rnet_format::units;
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// The built-in robot: a walking robot of ten nodes.
 pub const EXAMPLE_TOPOLOGY: &str = include_str!("topology/walker.toml");
@@ -42,13 +43,9 @@ const ROBOT_FIGURES: [Figure; 6] = [
     Figure::new("behind", "sender_behind_max_ns", report::latency),
 ];
 
-pub fn run(
-    host: &mut BenchHost<'_>,
-    file: Option<&Path>,
-    run: &RunOptions,
-) -> Outcome<BenchReport> {
-    let topology = read(file)?;
-    let (seconds, repeats) = run.or(3.0, 3);
+pub fn run(host: &mut BenchHost<'_>, options: &TopologyOptions) -> Outcome<BenchReport> {
+    let topology = read(options.file.as_deref())?;
+    let (seconds, repeats) = options.run.or(3.0, 3);
     let (name, nodes) = (&topology.name, topology.nodes.len());
     let some = runs(repeats, seconds);
     let what = format!("{name}, {nodes} nodes, reliable, {some}");
@@ -110,7 +107,7 @@ fn read(file: Option<&Path>) -> Outcome<Topology> {
         Some(path) => Topology::read(path),
         None => Topology::from_toml(EXAMPLE_TOPOLOGY, Path::new("walker.toml")),
     };
-    let topology = read.map_err(|error| CommandError::Failed(error.to_string()))?;
+    let topology = read.map_err(|error| Failure::Failed(error.to_string()))?;
     for node in &topology.nodes {
         NodeName::new(&node.name)?;
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::roles::{death, echo, load, nodes, robot};
 use super::worker_link::{Event, Link, WorkerNode};
 use crate::demo::{self, robot::DemoJob};
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// The job of a worker.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,17 +50,17 @@ impl Role {
 /// The job is invalid or failed.
 pub fn run() -> Outcome {
     let Job { node, role } = crate::worker::read_job().map_err(|e| {
-        CommandError::Usage(format!(
+        Failure::Usage(format!(
             "bench-worker is started by `rnet bench` or `rnet demo` with a job; invalid job: {e}"
         ))
     })?;
     let link = Link::open(&node.bench_dir)?;
     let Err(failure) = work(&node, &role, &link) else { return Ok(()) };
-    let timed_out = matches!(failure, CommandError::TimedOut(_));
+    let timed_out = matches!(failure, Failure::TimedOut(_));
     // If the command has exited, this fails too, and the order reader ends the process.
     let _ = link.send_event(&Event::Failed { why: failure.to_string(), timed_out });
     link.wait_for(Order::stop());
-    Err(CommandError::AlreadyReported)
+    Err(Failure::AlreadyReported)
 }
 
 fn work(node: &WorkerNode, role: &Role, link: &Link) -> Outcome {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bench_dir;
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// Exit code of a worker whose command has exited. Nothing reads it.
 const ORPHANED_EXIT_CODE: i32 = 1;
@@ -68,7 +68,7 @@ impl Link {
         // The directory is removed recursively, so it is checked regardless of who gave the job.
         if !bench_dir::is_bench_dir(bench_dir) {
             let path = bench_dir.display();
-            return Err(CommandError::Usage(format!(
+            return Err(Failure::Usage(format!(
                 "bench-worker runs only in the directory of a benchmark, robot-net-bench-…, not in {path}"
             )));
         }
@@ -81,7 +81,7 @@ impl Link {
                 std::process::exit(ORPHANED_EXIT_CODE)
             }
         };
-        let failed = |e| CommandError::Failed(format!("cannot start a bench-worker: {e}"));
+        let failed = |e| Failure::Failed(format!("cannot start a bench-worker: {e}"));
         crate::worker::spawn_order_reader(take).map_err(failed)?;
         Ok(Link { orders })
     }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::bench_dir::BenchDir;
 use super::worker::{Job, Role};
 use super::worker_link::{Event, WorkerNode};
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// How often a wait checks for a stop request: rarely, because it takes CPU time from the workers.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -87,7 +87,7 @@ impl Workers {
             (self.bench_dir.clone(), self.dir.clone(), self.domain.clone());
         let job =
             Job { node: WorkerNode { name: name.replace(' ', "_"), bench_dir, dir, domain }, role };
-        let cannot = |e: std::io::Error| CommandError::Failed(format!("cannot start {name}: {e}"));
+        let cannot = |e: std::io::Error| Failure::Failed(format!("cannot start {name}: {e}"));
         let program = std::env::current_exe().map_err(cannot)?;
         let mut command =
             if apart { pid_namespace_command(&program) } else { Command::new(program) };
@@ -112,7 +112,7 @@ impl Workers {
     /// Kills a worker; returns the time just before, by [`rnet::now_ns`].
     pub fn kill(&mut self, number: usize) -> Outcome<u64> {
         let member = &mut self.members[number];
-        let cannot = |e: std::io::Error| CommandError::Failed(format!("cannot kill a worker: {e}"));
+        let cannot = |e: std::io::Error| Failure::Failed(format!("cannot kill a worker: {e}"));
         member.killed = true;
         let pid = worker_pid(&member.worker).map_err(cannot)?;
         let at_ns = rnet::now_ns();
@@ -156,7 +156,7 @@ impl Workers {
             })?;
         serde_json::from_value(report).map_err(|e| {
             let name = self.name(number);
-            CommandError::Failed(format!("cannot read the report of {name}: {e}"))
+            Failure::Failed(format!("cannot read the report of {name}: {e}"))
         })
     }
 
@@ -183,7 +183,7 @@ impl Workers {
             if !self.receive_event(end)? {
                 let (name, seconds) = (self.name(missing), time.as_secs());
                 let why = format!("{name} did not {what} within {seconds} s");
-                return Err(CommandError::TimedOut(why));
+                return Err(Failure::TimedOut(why));
             }
         }
     }
@@ -192,7 +192,7 @@ impl Workers {
     fn receive_event(&mut self, end: Instant) -> Outcome<bool> {
         loop {
             if (self.should_stop)() {
-                return Err(CommandError::Interrupted);
+                return Err(Failure::Interrupted);
             }
             let left = end.saturating_duration_since(Instant::now());
             let (number, line) = match self.lines.recv_timeout(left.min(STOP_CHECK_INTERVAL)) {
@@ -220,27 +220,27 @@ impl Workers {
     }
 
     /// The error of a failed worker, which may be caused by the exit of another.
-    fn failed(&mut self, number: usize, why: &str, timed_out: bool) -> CommandError {
+    fn failed(&mut self, number: usize, why: &str, timed_out: bool) -> Failure {
         let dead = self.members.iter_mut().position(|member| {
             !member.killed && matches!(member.worker.process().child().try_wait(), Ok(Some(_)))
         });
         let text = format!("{}: {why}", self.name(number));
         match (dead, timed_out) {
             (Some(dead), _) => self.ended(dead),
-            (None, true) => CommandError::TimedOut(text),
-            (None, false) => CommandError::Failed(text),
+            (None, true) => Failure::TimedOut(text),
+            (None, false) => Failure::Failed(text),
         }
     }
 
     /// The error of a worker that exited too early.
-    fn ended(&mut self, number: usize) -> CommandError {
+    fn ended(&mut self, number: usize) -> Failure {
         let member = &mut self.members[number];
         // Its output has ended, so if it still runs, it sends nothing more.
         let child = member.worker.process().child();
         let _ = child.kill();
         let how = child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
         let (name, pid) = (&member.name, member.worker.id());
-        CommandError::Failed(format!(
+        Failure::Failed(format!(
             "the run is invalid: {name} (process {pid}) exited too early, {how}"
         ))
     }
@@ -249,7 +249,7 @@ impl Workers {
     pub fn stop_all(mut self) -> Outcome {
         let living: Vec<usize> = (0..self.len()).filter(|&n| !self.members[n].killed).collect();
         self.order(living.iter().copied(), Order::stop())?;
-        let unknown = |e| CommandError::Failed(format!("cannot wait for a worker to exit: {e}"));
+        let unknown = |e| Failure::Failed(format!("cannot wait for a worker to exit: {e}"));
         let end = Instant::now() + EXIT_TIMEOUT;
         for number in living {
             let left = end.saturating_duration_since(Instant::now());
@@ -259,7 +259,7 @@ impl Workers {
                 Some(_) => return Err(self.ended(number)),
                 None => {
                     let why = format!("{} does not exit", self.name(number));
-                    return Err(CommandError::TimedOut(why));
+                    return Err(Failure::TimedOut(why));
                 }
             }
         }
@@ -279,7 +279,7 @@ pub fn check_pid_namespaces() -> Outcome {
         Ok(out) => String::from_utf8_lossy(&out.stderr).trim().to_owned(),
         Err(e) => format!("unshare: {e}"),
     };
-    Err(CommandError::Failed(format!("cannot create pid namespaces here; omit --apart: {why}")))
+    Err(Failure::Failed(format!("cannot create pid namespaces here; omit --apart: {why}")))
 }
 
 /// A command that starts `program` in its own pid namespace, and kills it when the command is killed.

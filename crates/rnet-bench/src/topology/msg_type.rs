@@ -25,16 +25,11 @@ const COUNT_LEN_BYTES: usize = 4;
 /// `stamped_vector` (`None` is zero, as in the benchmark), and is ignored for other types. `None` for an
 /// unknown type.
 pub fn len_bytes(msg_type: &str, msg_size: Option<usize>) -> Option<usize> {
-    let data = match base_name(msg_type).strip_prefix("stamped")? {
+    let data = match msg_type.strip_prefix("stamped")? {
         "_vector" => msg_size.unwrap_or(0).checked_add(COUNT_LEN_BYTES)?,
         array => array_len_bytes(array)?,
     };
     data.checked_add(HEADER_LEN_BYTES)
-}
-
-/// The type's name without the prefix of its plugin, for instance `irobot_interfaces_plugin::`.
-pub(crate) fn base_name(msg_type: &str) -> &str {
-    msg_type.rsplit("::").next().unwrap_or(msg_type)
 }
 
 /// Length of an array of fixed length, given as in `10kb`, `4_int32` and `_int64` (one element).
@@ -69,7 +64,7 @@ mod tests {
             ("stamped4_int32", 36),
             ("stamped3_float32", 32),
             ("stamped12_float32", 68),
-            ("irobot_interfaces_plugin::stamped9_float32", 56),
+            ("stamped9_float32", 56),
             ("stamped10b", 30),
             ("stamped10kb", 20 + 10 * 1024),
             ("stamped600kb", 20 + 600 * 1024),

@@ -1,6 +1,6 @@
 //! Our TOML format. Unknown keys are errors: a misspelt key would otherwise change what is measured.
 
-use super::{Error, Node, Publish, Result, Topology, check, irobot_json, msg_type};
+use super::{Error, Node, Publish, Result, Topology, check, msg_type};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -54,13 +54,13 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
         let subscribes = node.subscribes.iter().map(|topic| word(topic)).collect();
         nodes.push(Node { name: node.name, publishes, subscribes });
     }
-    let topology = Topology { name: file.name, source: file.source, nodes, left_out: Vec::new() };
+    let topology = Topology { name: file.name, source: file.source, nodes };
     check::check(topology, path)
 }
 
 /// A topic as one word, with or without its leading slash in the file.
 fn word(topic: &str) -> String {
-    irobot_json::flat(topic.strip_prefix('/').unwrap_or(topic))
+    topic.strip_prefix('/').unwrap_or(topic).replace('/', "__")
 }
 
 /// The type and the length of a publisher's messages.

@@ -20,15 +20,9 @@ pub fn check(context: &mut Context, args: &FileArg) -> Outcome {
     let checked = checked.map_err(|error| file::read_failure(&args.file, &error))?;
     let (messages, chunks) = (checked.messages, checked.chunks);
     if json {
-        context.document(&json!({
-            "messages": messages,
-            "chunks": chunks,
-            "missing": checked.missing,
-            "has_too_many_gaps": checked.has_too_many_gaps,
-            "unheard": checked.unheard,
-            "followed": checked.followed,
-            "problems": told,
-        }))?;
+        let mut document = json!(checked);
+        document["problems"] = told.into();
+        context.document(&document)?;
     } else {
         let missing = match checked.missing {
             0 => String::new(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use rnet_record::export::{ChannelTypes, Problem, export};
 use rnet_record::read;
 use rnet_record::ros2::{OmittedTopic, to_ros2};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::args::ConvertArgs;
 use super::file;
@@ -86,10 +86,5 @@ fn report_written(
     if !context.json() {
         return context.line(format_args!("{}: {messages} messages", args.output.display()));
     }
-    let one = |one: &OmittedTopic| {
-        let OmittedTopic { topic, type_name, messages } = one;
-        json!({ "topic": topic, "type": type_name, "messages": messages })
-    };
-    let left_out: Vec<Value> = left_out.iter().map(one).collect();
     context.document(&json!({ "file": args.output, "messages": messages, "left_out": left_out }))
 }

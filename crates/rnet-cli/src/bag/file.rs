@@ -52,5 +52,5 @@ pub fn report_problem(context: &Context, path: &Path, problem: &ReadError) {
 /// The messages that the command line selects.
 pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let SelectArgs { topic, exclude, span } = args;
-    Ok(tools::select(recording, topic, exclude, (span.start, span.end))?)
+    tools::select(recording, topic, exclude, (span.start, span.end))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rnet_record::read::{ReadError, Recording};
 use rnet_record::tools::{self, SplitAt, ToolError, WrittenFile, filter, merge, split};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::args::{FilterArgs, MergeArgs, SplitArgs};
 use super::file;
@@ -71,13 +71,7 @@ fn write_files(
     });
     let written = written?;
     if context.json() {
-        let document = |file: &WrittenFile| {
-            json!({
-                "file": file.path, "messages": file.messages, "len_bytes": file.len_bytes, "duplicates": file.duplicates,
-            })
-        };
-        context
-            .document(&json!({ "files": written.iter().map(document).collect::<Vec<Value>>() }))?;
+        context.document(&json!({ "files": written }))?;
     } else {
         for WrittenFile { path, messages, len_bytes, duplicates } in &written {
             let len = table::bytes(*len_bytes as f64);

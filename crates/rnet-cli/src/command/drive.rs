@@ -184,5 +184,5 @@ fn encode_fields(data: &str, message_type: &MessageType) -> Outcome<Vec<u8>> {
     let value = yaml::json(data).map_err(|why| {
         Failure::Usage(format!("invalid DATA: {why}; write the fields as '{{x: 1.0}}'"))
     })?;
-    Ok(message_input::encode("DATA", message_type, &value)?)
+    message_input::encode("DATA", message_type, &value)
 }

@@ -103,7 +103,7 @@ fn as_json(status: &LinkStatus) -> Outcome<serde_json::Value> {
     };
     let failed = |e| Failure::Failed(format!("{STATUS_TOPIC}: {e}"));
     let dynamic = Dynamic::decode(&schema, &bytes).map_err(failed)?;
-    Ok(Message::Protobuf(dynamic, None).json()?)
+    Message::Protobuf(dynamic, None).json()
 }
 
 fn print(context: &mut Context, status: &LinkStatus) -> Outcome {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::launch::{ProcessSignals, keeper_command, run_folder};
+use crate::launch::{self, ProcessSignals, keeper_command, run_folder};
 use crate::signal;
 use crate::snapshot::{not_found, take_snapshot};
 
@@ -20,7 +20,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
     if let Some(control) = LaunchedNode::find(run_folder(context)?, node)
-        && control.kill()?
+        && control.kill().map_err(launch::failure)?
     {
         return report(context, node, "killed");
     }
@@ -33,7 +33,7 @@ pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
 
 pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
     if let Some(control) = LaunchedNode::find(run_folder(context)?, node) {
-        let stopped = control.stop(&ProcessSignals)?;
+        let stopped = control.stop(&ProcessSignals).map_err(launch::failure)?;
         if stopped != StopOutcome::NotRunning
             || context.domain()?.snapshot()?.node(node.as_str()).is_none()
         {
@@ -76,7 +76,7 @@ pub fn restart(context: &mut Context, node: &NodeName) -> Outcome {
     let control = find_launched(context, node)?;
     let mut command = keeper_command(context);
     command.arg(node.as_str()).env("RNET_CONFIG", &control.record().file);
-    let stopped = control.restart(command, &ProcessSignals)?;
+    let stopped = control.restart(command, &ProcessSignals).map_err(launch::failure)?;
     let stopped = if stopped == StopOutcome::NotRunning { StopOutcome::Exited } else { stopped };
     report_stop_result(context, node, stopped, "restarted")
 }

@@ -161,7 +161,7 @@ fn undeclared_error(
         format!("{node} has not declared any parameters")
     } else {
         let known = all.iter().map(|(node, ..)| node.as_str());
-        not_found("node", domain.id(), node.as_str(), known.chain(running)).message()
+        not_found("node", domain.id(), node.as_str(), known.chain(running)).to_string()
     };
     Ok(Failure::Failed(format!("{why} (--undeclared sets it anyway)")))
 }

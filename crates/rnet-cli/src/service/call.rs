@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use rnet::inspect::ServerInfo;
 use rnet::limits::MAX_MESSAGE_LEN_BYTES;
-use rnet::schema::Dynamic;
 use rnet::{CallOptions, Error, MessageType, Pending, Received};
 use serde_json::{Value, json};
 
@@ -169,7 +168,7 @@ pub fn encode_request(
                 })?)?
             }
         };
-    Ok(message_input::encode("DATA", request, &value)?)
+    message_input::encode("DATA", request, &value)
 }
 
 /// The next reply; a signal cancels the call.
@@ -194,21 +193,15 @@ pub fn print(
     bytes: &[u8],
     (first, many): (bool, bool),
 ) -> Outcome {
-    let message = match ty {
-        MessageType::Protobuf(schema) => Message::Protobuf(
-            Dynamic::decode(schema, bytes).map_err(|e| {
-                Failure::Failed(format!("the reply is not a valid {}: {e}", schema.name()))
-            })?,
-            None,
-        ),
-        MessageType::Plain(plain) => Message::Plain(plain, bytes, None),
-        MessageType::Raw => Message::Raw(bytes),
-    };
+    let message = Message::decode(ty, bytes).map_err(|why| {
+        let name = ty.desc().name().unwrap_or("raw").to_owned();
+        Failure::Failed(format!("the reply is not a valid {name}: {why}"))
+    })?;
     if !context.json() {
         if !first {
             context.line(format_args!("---"))?;
         }
-        return Ok(message.print(context.out(), Limits::of(usize::MAX, true))?);
+        return message.print(context.out(), Limits::of(usize::MAX, true));
     }
     document["type"] = ty.desc().name().unwrap_or("raw").into();
     match &message {

@@ -65,7 +65,7 @@ pub fn del(context: &mut Context, args: &DelArgs) -> Outcome {
         None => Ok(()),
         Some(last) => {
             for failure in failures {
-                context.eprintln(format_args!("rnet: {}", failure.message()));
+                context.eprintln(format_args!("rnet: {}", failure));
             }
             Err(last)
         }

@@ -81,10 +81,7 @@ pub fn load(context: &mut Context, args: LoadArgs) -> Outcome {
         let done = part * MAX_TRANSACTION_KEYS;
         let so_far = |failure: Failure| match done {
             0 => failure,
-            _ => Failure::Failed(format!(
-                "loaded only {done} of {total} keys: {}",
-                failure.message()
-            )),
+            _ => Failure::Failed(format!("loaded only {done} of {total} keys: {}", failure)),
         };
         if signal::stop_requested() {
             if done > 0 {

@@ -50,7 +50,7 @@ pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
 /// Prints a field as a message with only that field would be printed.
 fn print_field(out: &mut impl Write, value: &Value, path: &FieldPath, limits: Limits) -> Outcome {
     if let Some(field) = message_field(value, path)? {
-        return Ok(field.print(out, limits)?);
+        return field.print(out, limits);
     }
     match field_json(value, path)? {
         Json::String(text) => writeln!(out, "{text}")?,
@@ -68,7 +68,7 @@ fn message_field<'a>(value: &'a Value, path: &'a FieldPath) -> Outcome<Option<Me
 
 fn field_json(value: &Value, path: &FieldPath) -> Outcome<Json> {
     if let Some(field) = message_field(value, path)? {
-        return Ok(field.json()?);
+        return field.json();
     }
     if let Value::Json(_) = value {
         return path.pick(&to_json(value)).cloned().map_err(Failure::Failed);

@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
+use rnet::TypeDesc;
 use rnet::inspect::{Follower, ObservedMessage};
 use rnet::schema::{self, Columns, Dynamic, Schema, csv_line};
-use rnet::{Meta, Origin, TypeDesc};
 use serde_json::{Value, json};
 
 use super::args::EchoArgs;
@@ -20,7 +20,7 @@ use rnet_format::text::escape_controls;
 use rnet_format::value::FieldPath;
 use rnet_format::value::fields::cells;
 use rnet_format::value::hex::hex;
-use rnet_format::value::{Limits, Message};
+use rnet_format::value::{Limits, Message, meta_json};
 use rnet_monitor::type_name;
 
 /// Maximum number of publisher types whose tables are kept.
@@ -110,8 +110,8 @@ impl Listener for Echo {
         };
         if self.args.info && !context.json() {
             let (seq, node, len) = (heard.stamp.seq, heard.node, bytes.len());
-            let meta = match meta_json(heard.meta) {
-                Some(meta) => format!(", {meta}"),
+            let meta = match meta_json(&heard.meta) {
+                Some(meta) => format!(", {}", Value::Object(meta)),
                 None => String::new(),
             };
             context.line(format_args!("# {seq} from {node}, {len} bytes{meta}"))?;
@@ -147,27 +147,6 @@ impl Listener for Echo {
     fn is_satisfied(&self) -> bool {
         self.seen >= self.max_messages.unwrap_or(1)
     }
-}
-
-/// The metadata of a message; ids as text, like that of the publisher.
-fn meta_json(meta: Meta) -> Option<Value> {
-    let mut shown = serde_json::Map::new();
-    if let Some(Origin { host, publisher, seq }) = meta.origin {
-        let (host, publisher) = (host.to_string(), publisher.to_string());
-        let origin = json!({ "host": host, "publisher": publisher, "seq": seq });
-        shown.insert("origin".to_owned(), origin);
-    }
-    if let Some(source_ns) = meta.source_ns {
-        shown.insert("source_ns".to_owned(), source_ns.into());
-    }
-    if let Some(correlation) = meta.correlation {
-        shown.insert("correlation".to_owned(), correlation.to_string().into());
-    }
-    if let Some(gap) = meta.gap {
-        let gap = json!({ "cause": gap.cause.name(), "size": gap.size });
-        shown.insert("gap".to_owned(), gap);
-    }
-    (!shown.is_empty()).then_some(Value::Object(shown))
 }
 
 impl MalformedReporter {
@@ -254,8 +233,8 @@ impl Echo {
             "type": type_name(heard.type_desc),
             "len": len,
         });
-        if let Some(meta) = meta_json(heard.meta) {
-            line["meta"] = meta;
+        if let Some(meta) = meta_json(&heard.meta) {
+            line["meta"] = meta.into();
         }
         match shown {
             Message::Raw(bytes) => line["hex"] = hex(bytes).into(),

@@ -34,8 +34,9 @@ impl RemoteInterest {
         });
         match subscribed {
             Ok(subscription) => self.subscription = Some(subscription),
-            Err(failure) => context
-                .note(&format!("messages from other hosts may not arrive: {}", failure.message())),
+            Err(failure) => {
+                context.note(&format!("messages from other hosts may not arrive: {}", failure))
+            }
         }
     }
 

@@ -170,7 +170,7 @@ impl PayloadTypes {
         }
         match named.map(|name| self.catalog.find(name)) {
             Some(Ok(found)) => return Ok(Some(found)),
-            Some(Err(failure)) if used => return Err(failure.into()),
+            Some(Err(failure)) if used => return Err(failure),
             _ => {}
         }
         match used {

@@ -30,7 +30,7 @@ fn by_name(context: &mut Context, name: &str, args: &TypeShowArgs) -> Outcome {
         Ok(MessageType::Protobuf(schema)) => return protobuf(context, &schema, args),
         Ok(MessageType::Plain(plain)) => return plain_type(context, &plain, args),
         Ok(MessageType::Raw) => Failure::Failed(format!("{name} is raw bytes without fields")),
-        Err(error) => error.into(),
+        Err(error) => error,
     };
     if !args.files.proto.is_empty() {
         return Err(failure);

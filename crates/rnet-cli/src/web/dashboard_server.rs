@@ -17,16 +17,14 @@ use crate::{launch, signal};
 /// A signal ends the sleep sooner.
 const SLEEP_TIME: Duration = Duration::from_secs(3600);
 
-impl From<DashboardError> for Failure {
-    fn from(error: DashboardError) -> Failure {
-        match error {
-            DashboardError::Rnet(error) => error.into(),
-            DashboardError::Access(_) => Failure::Usage(error.to_string()),
-            DashboardError::Listen { .. } => {
-                Failure::Failed(format!("{error}; use --port 0 for any free port"))
-            }
-            error => Failure::Failed(error.to_string()),
+fn failure(error: DashboardError) -> Failure {
+    match error {
+        DashboardError::Rnet(error) => error.into(),
+        DashboardError::Access(_) => Failure::Usage(error.to_string()),
+        DashboardError::Listen { .. } => {
+            Failure::Failed(format!("{error}; use --port 0 for any free port"))
         }
+        error => Failure::Failed(error.to_string()),
     }
 }
 
@@ -39,12 +37,12 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     options.recordings = Some(args.recordings.clone().unwrap_or_else(|| ".".into()));
     // Without `--recordings`, a missing folder is no error here: the page reports it.
     if args.recordings.is_some() {
-        options.check_recordings()?;
+        options.check_recordings().map_err(failure)?;
     }
     let keeper = launch::keeper_command_factory(context.global());
     options.keeper = Some(Arc::new(keeper));
     let has_token = options.access.token.is_some();
-    let dashboard = Dashboard::start(options)?;
+    let dashboard = Dashboard::start(options).map_err(failure)?;
     let viewers = args.foxglove.map(|port| start_foxglove(location, &args, port)).transpose()?;
     let url = dashboard.url();
     if context.json() {

@@ -69,6 +69,28 @@ fn requested_stop_is_not_a_death_and_a_crash_is() {
     }
 }
 
+/// A shell starts the node in the background, where a signal of the stop does not end it. Its peers lose it.
+#[test]
+fn process_that_a_stop_kills_beside_its_node_is_not_reported_as_died() {
+    let program = std::env::current_exe().unwrap();
+    let robot = Robot::new(&format!(
+        "[node.shell]\ncommand = [\"sh\", \"-c\", \"'{}' --exact launch_exits::motor_node --ignored & trap 'exit 0' \
+         INT; while :; do sleep 0.05; done\"]\nrestart = \"never\"\n",
+        program.display()
+    ));
+    let watcher = robot.env.node("watcher");
+    let mut states = watcher.subscriber::<[u8]>("/state").open().unwrap();
+    let launch = robot.launch(&[]);
+    assert_eq!(&*states.recv_timeout(LONG).unwrap(), b"runs");
+    launch.signal("INT");
+    assert_eq!(launch.wait().code, Some(130));
+    assert!(states.recv_timeout(LONG).unwrap().is_last_will());
+    let error = states.recv_timeout(LONG).unwrap_err();
+    assert!(matches!(error, rnet::Error::PeerLost { .. }), "{error}");
+    let found = robot.run(&["status", "--over", "0.1"]).stdout;
+    assert!(!found.contains("/motor"), "{found}");
+}
+
 #[test]
 fn last_output_of_a_node_is_shown_with_its_failure() {
     let robot = Robot::new(

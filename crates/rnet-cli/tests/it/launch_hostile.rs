@@ -86,10 +86,12 @@ fn a_request_for_a_node_that_has_just_started_is_handled() {
     let pid = robot.pids("a.pid", 1).remove(0);
     launch.wait_for_stdout("/a  started");
     // Simulates an `rnet node stop` that checked during a backoff and signalled no process.
-    std::fs::write(robot.launch_file("a.wish"), [0xff, 0, b'x']).unwrap();
-    std::fs::write(robot.launch_file("a.wish"), "stop").unwrap();
+    let request = robot.launch_file("a.request");
+    std::fs::write(&request, [0xff, 0, b'x']).unwrap();
+    std::os::unix::fs::symlink("stop", robot.launch_file("a.draft_request")).unwrap();
+    std::fs::rename(robot.launch_file("a.draft_request"), &request).unwrap();
     launch.wait_for_stdout("/a  stopped");
-    assert!(!is_alive(&pid) && !robot.launch_file("a.wish").exists());
+    assert!(!is_alive(&pid) && request.symlink_metadata().is_err());
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
 }
@@ -102,7 +104,8 @@ fn a_node_is_stopped_in_the_middle_of_its_backoff() {
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/bad  failed  exit code 3; restarting in");
     assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad is not running\n");
-    until(&|| (!robot.launch_file("bad.wish").exists()).then_some(()), &String::new);
+    let request = robot.launch_file("bad.request");
+    until(&|| request.symlink_metadata().is_err().then_some(()), &String::new);
     assert_eq!(robot.run(&["node", "restart", "bad"]).ok(), "restarted /bad\n");
     robot.until("starts", |text| text.lines().count() == 2);
     launch.signal("INT");
@@ -156,7 +159,7 @@ fn corrupt_record_counts_as_missing() {
     ];
     for (n, text) in texts.iter().enumerate() {
         std::fs::write(&path, text).unwrap();
-        std::fs::write(robot.launch_file("a.wish"), text).unwrap();
+        std::fs::write(robot.launch_file("a.request"), text).unwrap();
         let mut launch = robot.launch(&[]);
         launch.wait_for_stdout("/a  started");
         assert_eq!(robot.pids("a.pid", n + 2).len(), n + 2);
@@ -353,6 +356,29 @@ fn a_full_disk_loses_reported_lines_of_output_and_no_node() {
     assert!(ended.stdout.contains("/talker  stopped"), "{ended:?}");
 }
 
+/// As after a recording that has filled the disk. A node gives the orders, because it has the disk, too.
+#[test]
+fn nodes_are_restarted_and_stopped_on_a_full_disk() {
+    let rnet = env!("CARGO_BIN_EXE_rnet");
+    let robot = Robot::new(&format!(
+        "{}[node.user]\ncommand = [\"sh\", \"-c\", \"until test -s a.pid; do sleep 0.05; done; \
+         head -c 2000000 /dev/zero > durable/filler; kill -s KILL `cat a.pid`; \
+         until test `wc -l < a.pid` = 2; do sleep 0.05; done; '{rnet}' node restart a > said 2>&1; \
+         '{rnet}' node stop a >> said 2>&1; touch done; exec sleep 600\"]\n",
+        sleeper("a", "backoff_s = 0.05")
+    ));
+    let test = "nodes_are_restarted_and_stopped_on_a_full_disk";
+    let Some(launch) = launch_on_small_disk(&robot, test, "true") else { return };
+    robot.until("done", |_| robot.path("done").exists());
+    assert_eq!(robot.until("said", |_| true), "restarted /a\nstopped /a\n");
+    let pids = robot.pids("a.pid", 3);
+    assert!(pids.len() == 3 && pids.iter().all(|pid| !is_alive(pid)), "{pids:?}");
+    launch.signal("INT");
+    let ended = launch.wait();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(!ended.stdout.contains("killed together"), "{ended:?}");
+}
+
 /// The command's keeper cannot write its record; the command is a child of the launcher.
 #[test]
 fn a_command_of_on_failure_runs_on_a_full_disk() {
@@ -403,6 +429,7 @@ fn a_node_that_is_ready_while_its_record_cannot_be_written_is_ready_when_it_can(
     let launches = std::fs::read_dir(robot.path("durable").join("launch")).unwrap();
     let folder = launches.map(|entry| entry.unwrap().path()).next().unwrap();
     let draft = folder.join("slow.draft");
+    std::fs::remove_file(&draft).unwrap();
     std::fs::create_dir(&draft).unwrap();
     std::fs::write(robot.path("go"), "").unwrap();
     let log = || robot.run(&["node", "logs", "slow"]).stdout;

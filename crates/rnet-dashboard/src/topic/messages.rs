@@ -5,7 +5,9 @@ use std::time::Instant;
 use rnet::inspect::ObservedMessage;
 use rnet::schema::JsonOptions;
 use rnet::{MessageType, Meta};
-use rnet_format::value::{ReadableFormat, json_options, message_to_json_with, readable, units};
+use rnet_format::value::{
+    ReadableFormat, json_options, message_to_json_with, meta_json, readable, units,
+};
 use rnet_schema::reflect::ReflectSchema;
 use serde_json::{Value as Json, json};
 
@@ -102,8 +104,8 @@ impl LatestMessage {
             "type": self.type_name,
             "len": self.len,
         });
-        if let Some(meta) = meta(&self.meta) {
-            head["meta"] = meta;
+        if let Some(meta) = meta_json(&self.meta) {
+            head["meta"] = exact_integers(meta.into());
         }
         head
     }
@@ -181,20 +183,6 @@ impl TopicSink for MessagesSink {
             self.newest = Some(newest);
         }
     }
-}
-
-/// Metadata of a message; ids as text.
-fn meta(meta: &Meta) -> Option<Json> {
-    let mut fields = serde_json::Map::new();
-    if let Some(origin) = meta.origin {
-        let (host, publisher) = (origin.host.to_string(), origin.publisher.to_string());
-        let origin = json!({"host": host, "publisher": publisher, "seq": origin.seq});
-        fields.insert("origin".to_owned(), origin);
-    }
-    if let Some(correlation) = meta.correlation {
-        fields.insert("correlation".to_owned(), correlation.to_string().into());
-    }
-    (!fields.is_empty()).then_some(Json::Object(fields))
 }
 
 /// Writes integers that JavaScript would round as strings, as the proto3 JSON mapping does.

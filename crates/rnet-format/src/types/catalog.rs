@@ -9,7 +9,7 @@ use rnet::schema::{CompiledProtos, Sources, builtin_files};
 
 use super::names;
 use super::source_files::{self, CompiledFile};
-use crate::error::{CommandError, Outcome};
+use crate::error::{Failure, Outcome};
 
 /// Types by full name; empty by default.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Catalog {
         if !include.is_empty() {
             let what =
                 "-I only sets where imports are searched; give the files themselves with --proto";
-            return Err(CommandError::Usage(what.to_owned()));
+            return Err(Failure::Usage(what.to_owned()));
         }
         Catalog::built_in()
     }
@@ -54,7 +54,7 @@ impl Catalog {
         }
         let compiled = Sources::default()
             .compile_text(BUILT_IN, &text)
-            .map_err(|e| CommandError::Failed(format!("the built-in types do not compile: {e}")))?;
+            .map_err(|e| Failure::Failed(format!("the built-in types do not compile: {e}")))?;
         let names = compiled.all_messages();
         let own = names.into_iter().filter(|name| !name.starts_with("google.protobuf."));
         let plain = HeaderDescription::all().into_iter();
@@ -117,7 +117,7 @@ impl Catalog {
         // The text of the built-in types has all of them by import.
         let own = !self.is_built_in() && self.own.contains_key(full);
         let schema = source_files::schema(&self.units, full, own)?;
-        let none = || CommandError::Failed(format!("type {full} not found"));
+        let none = || Failure::Failed(format!("type {full} not found"));
         Ok(schema.ok_or_else(none)?.into())
     }
 

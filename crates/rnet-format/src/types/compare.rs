@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::catalog::Catalog;
 use super::proto_text::field_type;
-use crate::error::{CommandError, Outcome};
+use crate::error::{Failure, Outcome};
 
 /// The direction of compatibility.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +46,12 @@ impl TypeSet {
     fn of(path: &Path, sides: &Sides<'_>) -> Outcome<TypeSet> {
         let catalog = Catalog::of(&[path.to_owned()], sides.include)?;
         let found: Vec<MessageType> = match sides.types.is_empty() {
-            true => catalog
-                .names()
-                .map(|name| catalog.get(name))
-                .collect::<Result<_, CommandError>>()?,
-            false => sides
-                .types
-                .iter()
-                .map(|name| catalog.find(name))
-                .collect::<Result<_, CommandError>>()?,
+            true => {
+                catalog.names().map(|name| catalog.get(name)).collect::<Result<_, Failure>>()?
+            }
+            false => {
+                sides.types.iter().map(|name| catalog.find(name)).collect::<Result<_, Failure>>()?
+            }
         };
         let schemas = found.into_iter().filter_map(|found| match found {
             MessageType::Protobuf(schema) => Some((schema.name().to_owned(), schema)),
@@ -62,9 +59,7 @@ impl TypeSet {
         });
         let side = TypeSet { path: path.to_owned(), types: schemas.collect() };
         match side.types.is_empty() {
-            true => {
-                Err(CommandError::Failed(format!("{} defines no message type", path.display())))
-            }
+            true => Err(Failure::Failed(format!("{} defines no message type", path.display()))),
             false => Ok(side),
         }
     }

@@ -2,7 +2,7 @@
 
 use rnet::schema::find_types;
 
-use crate::error::{CommandError, Outcome};
+use crate::error::{Failure, Outcome};
 use crate::suggestions::nearest;
 
 /// The full name for a name: the name itself, or the only type whose name ends with it (`LaserScan`,
@@ -17,8 +17,8 @@ pub fn find<'a>(
 ) -> Outcome<&'a str> {
     match find_types(name, known.clone()).as_slice() {
         [one] => Ok(one),
-        [] => Err(CommandError::Failed(format!("{none} {name}; {}", hint(name, known)))),
-        many => Err(CommandError::Failed(format!(
+        [] => Err(Failure::Failed(format!("{none} {name}; {}", hint(name, known)))),
+        many => Err(Failure::Failed(format!(
             "{name} matches {} types: {}; give one of the full names",
             many.len(),
             many.join(", ")

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rnet::schema::limits::MAX_SCHEMA_LEN_BYTES;
 use rnet::schema::{CompiledProtos, Schema, SchemaError, Sources};
 
-use crate::error::{CommandError, Outcome};
+use crate::error::{Failure, Outcome};
 
 /// Maximum number of `.proto` files in a folder: a folder with more is probably not the intended one.
 const MAX_FOLDER_FILES: usize = 4096;
@@ -26,7 +26,7 @@ pub struct CompiledFile {
 /// Compiles a file or a folder, or reads a descriptor set.
 pub fn compile(path: &Path, includes: &[PathBuf]) -> Outcome<Vec<CompiledFile>> {
     let metadata = std::fs::metadata(path)
-        .map_err(|e| CommandError::Failed(format!("cannot read {}: {e}", path.display())))?;
+        .map_err(|e| Failure::Failed(format!("cannot read {}: {e}", path.display())))?;
     if metadata.is_dir() {
         return folder(path, includes);
     }
@@ -36,7 +36,7 @@ pub fn compile(path: &Path, includes: &[PathBuf]) -> Outcome<Vec<CompiledFile>> 
         "proto" => sources.compile_file(path).map_err(|e| schema_failure(path, e))?,
         set if SET_EXTENSIONS.contains(&set) => descriptor_set(path)?,
         _ => {
-            return Err(CommandError::Usage(format!(
+            return Err(Failure::Usage(format!(
                 "{} is not a .proto file, a folder or a descriptor set (.{})",
                 path.display(),
                 SET_EXTENSIONS.join(", .")
@@ -50,7 +50,7 @@ fn folder(root: &Path, includes: &[PathBuf]) -> Outcome<Vec<CompiledFile>> {
     let mut files = Vec::new();
     find(root, 0, &mut files)?;
     if files.is_empty() {
-        return Err(CommandError::Failed(format!("no .proto file in {}", root.display())));
+        return Err(Failure::Failed(format!("no .proto file in {}", root.display())));
     }
     let sources = std::iter::once(root).chain(includes.iter().map(PathBuf::as_path));
     let sources = sources.fold(Sources::default(), Sources::folder);
@@ -64,11 +64,11 @@ fn folder(root: &Path, includes: &[PathBuf]) -> Outcome<Vec<CompiledFile>> {
 /// All `.proto` files below a folder, sorted by name. Hidden folders and links to folders are skipped.
 fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
     let failed =
-        |e: std::io::Error| CommandError::Failed(format!("cannot read {}: {e}", folder.display()));
+        |e: std::io::Error| Failure::Failed(format!("cannot read {}: {e}", folder.display()));
     if depth > MAX_FOLDER_DEPTH {
         let what =
             format!("{} is nested more than {MAX_FOLDER_DEPTH} folders deep", folder.display());
-        return Err(CommandError::Failed(what));
+        return Err(Failure::Failed(what));
     }
     let entries = std::fs::read_dir(folder).map_err(failed)?;
     let mut entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(failed)?;
@@ -83,7 +83,7 @@ fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
         } else if path.extension() == Some(OsStr::new("proto")) {
             files.push(path);
             if files.len() > MAX_FOLDER_FILES {
-                return Err(CommandError::Failed(format!(
+                return Err(Failure::Failed(format!(
                     "{} holds more than {MAX_FOLDER_FILES} .proto files; give a subfolder",
                     folder.display()
                 )));
@@ -95,7 +95,7 @@ fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
 
 fn descriptor_set(path: &Path) -> Outcome<CompiledProtos> {
     let failed =
-        |e: std::io::Error| CommandError::Failed(format!("cannot read {}: {e}", path.display()));
+        |e: std::io::Error| Failure::Failed(format!("cannot read {}: {e}", path.display()));
     let mut bytes = Vec::new();
     // Reads one byte more than the limit, so that the limit is reported as the error.
     let file = std::fs::File::open(path).map_err(failed)?;
@@ -104,7 +104,7 @@ fn descriptor_set(path: &Path) -> Outcome<CompiledProtos> {
 }
 
 /// The error with the path as the user wrote it, which terminals and editors can open.
-fn schema_failure(path: &Path, mut error: SchemaError) -> CommandError {
+fn schema_failure(path: &Path, mut error: SchemaError) -> Failure {
     let mut own = false;
     if let SchemaError::Proto { place, .. }
     | SchemaError::MissingImport { place, .. }
@@ -118,7 +118,7 @@ fn schema_failure(path: &Path, mut error: SchemaError) -> CommandError {
     }
     let named =
         own || matches!(&error, SchemaError::Read { path: at, .. } if Path::new(at) == path);
-    CommandError::Failed(match named {
+    Failure::Failed(match named {
         true => error.to_string(),
         false => format!("{}: {error}", path.display()),
     })
@@ -139,7 +139,7 @@ pub fn schema(units: &[CompiledFile], name: &str, own: bool) -> Outcome<Option<S
         let schema = unit.compiled.schema(name).map_err(|e| schema_failure(&unit.path, e))?;
         match &found {
             Some((first, other)) if *other != schema => {
-                return Err(CommandError::Failed(format!(
+                return Err(Failure::Failed(format!(
                     "{name} is defined differently in {} and in {}",
                     first.display(),
                     unit.path.display()

@@ -12,9 +12,12 @@ pub struct FieldPath {
     steps: Vec<Step>,
 }
 
+/// A step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+pub enum Step {
+    /// A field of a struct.
     Field(String),
+    /// An element of an array.
     Index(usize),
     /// A key of a map, which only protobuf messages have.
     Key(String),
@@ -67,6 +70,11 @@ impl FieldPath {
     /// The path as it was written.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The steps to the field, from the message.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     /// The field of a message, or why it does not exist, as text.

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::hex::from_hex;
 use super::{from_json, message_input};
-use crate::error::{CommandError, Outcome};
+use crate::error::{Failure, Outcome};
 use crate::types::Catalog;
 use crate::yaml::{self, Scalar};
 
@@ -54,7 +54,7 @@ pub fn last_will(text: &str, value: &Value) -> Outcome<Value> {
     let why = "a last will must have the type of the value";
     match kind_of(value) {
         Some(kind) => parse_as(&kind, &ValueInput::Text(text.to_owned()), why),
-        None => Err(CommandError::Usage(why.to_owned())),
+        None => Err(Failure::Usage(why.to_owned())),
     }
 }
 
@@ -76,7 +76,7 @@ pub fn kind_by_name(name: &str, files: &[PathBuf], include: &[PathBuf]) -> Outco
             Ok(found) => Kind::Message(Box::new(found)),
             Err(failure) => {
                 let what = format!("--type {name}: {}; built-in types are {KINDS}", failure);
-                return Err(CommandError::Usage(what));
+                return Err(Failure::Usage(what));
             }
         },
     })
@@ -108,12 +108,11 @@ pub fn parse_as(kind: &Kind, given: &ValueInput, why: &str) -> Outcome<Value> {
         (Kind::Bytes, ValueInput::File(bytes)) => return Ok(Value::Bytes(bytes.clone())),
         (_, ValueInput::Text(text)) => text.as_str(),
         (_, ValueInput::File(bytes)) => std::str::from_utf8(bytes).map_err(|_| {
-            CommandError::Failed("the content of the file is not valid UTF-8".to_owned())
+            Failure::Failed("the content of the file is not valid UTF-8".to_owned())
         })?,
     };
-    let no = |what: &str| {
-        CommandError::Usage(format!("{} is not a valid {what}: {why}", quote_input(text)))
-    };
+    let no =
+        |what: &str| Failure::Usage(format!("{} is not a valid {what}: {why}", quote_input(text)));
     Ok(match kind {
         Kind::Bool => match text.trim() {
             "true" => Value::Bool(true),
@@ -152,7 +151,7 @@ pub fn infer_value(text: &str) -> Outcome<Value> {
     match Scalar::plain(text).value() {
         Ok(found) => Ok(found.unwrap_or_else(|| Value::Str(text.to_owned()))),
         Err(why) => {
-            Err(CommandError::Usage(format!("{why}; to override the inferred type, give --type")))
+            Err(Failure::Usage(format!("{why}; to override the inferred type, give --type")))
         }
     }
 }
@@ -166,17 +165,16 @@ fn parse_json_value(text: &str, why: &str) -> Outcome<Value> {
 }
 
 fn parse_json(text: &str, why: &str) -> Outcome<Json> {
-    yaml::json(text).map_err(|e| {
-        CommandError::Usage(format!("cannot parse {} ({e}): {why}", quote_input(text)))
-    })
+    yaml::json(text)
+        .map_err(|e| Failure::Usage(format!("cannot parse {} ({e}): {why}", quote_input(text))))
 }
 
 fn array(text: &str, why: &str) -> Outcome<Vec<Value>> {
     match parse_json(text, why)? {
         Json::Array(items) => {
-            items.iter().map(from_json).collect::<Result<_, _>>().map_err(CommandError::Usage)
+            items.iter().map(from_json).collect::<Result<_, _>>().map_err(Failure::Usage)
         }
-        _ => Err(CommandError::Usage(format!(
+        _ => Err(Failure::Usage(format!(
             "{} is not a valid list such as [1, 2]: {why}",
             quote_input(text)
         ))),

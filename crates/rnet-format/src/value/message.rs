@@ -10,7 +10,7 @@ use rnet::{MessageType, PlainType};
 use serde_json::Value as Json;
 
 use super::{FieldPath, Limits, ReadableFormat, base64, fields, hex, json_options, readable};
-use crate::error::{CommandError, Outcome};
+use crate::error::{Failure, Outcome};
 
 /// A message that matches its type, with the requested field.
 pub enum Message<'a> {
@@ -23,16 +23,25 @@ pub enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// A message of this type.
+    ///
+    /// # Errors
+    /// Why its protobuf type does not fit, as text.
+    pub fn decode(ty: &'a MessageType, bytes: &'a [u8]) -> Result<Message<'a>, String> {
+        Ok(match ty {
+            MessageType::Protobuf(schema) => {
+                let decoded = Dynamic::decode(schema, bytes);
+                Message::Protobuf(decoded.map_err(|error| error.to_string())?, None)
+            }
+            MessageType::Plain(plain) => Message::Plain(plain, bytes, None),
+            MessageType::Raw => Message::Raw(bytes),
+        })
+    }
+
     /// The value of a key; a message that cannot be decoded is shown as bytes.
     pub fn of_state(message: &'a StateMessage) -> Message<'a> {
-        match message.message_type() {
-            MessageType::Protobuf(schema) => match Dynamic::decode(schema, message.bytes()) {
-                Ok(decoded) => Message::Protobuf(decoded, None),
-                Err(_) => Message::Raw(message.bytes()),
-            },
-            MessageType::Plain(plain) => Message::Plain(plain, message.bytes(), None),
-            MessageType::Raw => Message::Raw(message.bytes()),
-        }
+        Message::decode(message.message_type(), message.bytes())
+            .unwrap_or(Message::Raw(message.bytes()))
     }
 
     /// A field of the value of a key; `None` for bytes.
@@ -46,9 +55,9 @@ impl<'a> Message<'a> {
         Ok(match message.message_type() {
             MessageType::Protobuf(schema) => {
                 let path = schema::FieldPath::parse(schema, path.text());
-                let path = path.map_err(|e| CommandError::Failed(e.to_string()))?;
+                let path = path.map_err(|e| Failure::Failed(e.to_string()))?;
                 let decoded = Dynamic::decode(schema, message.bytes()).map_err(|e| {
-                    CommandError::Failed(format!("the value is not a valid {}: {e}", schema.name()))
+                    Failure::Failed(format!("the value is not a valid {}: {e}", schema.name()))
                 })?;
                 Some(Message::Protobuf(decoded, Some(Cow::Owned(path))))
             }
@@ -111,7 +120,7 @@ fn readable_yaml(plain: &PlainType, bytes: &[u8]) -> Json {
 
 fn select_field(message: Json, path: Option<&FieldPath>) -> Outcome<Json> {
     match path {
-        Some(path) => path.pick(&message).cloned().map_err(CommandError::Failed),
+        Some(path) => path.pick(&message).cloned().map_err(Failure::Failed),
         None => Ok(message),
     }
 }

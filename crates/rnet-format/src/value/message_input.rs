@@ -6,7 +6,7 @@ use rnet_schema::prost_reflect::{Kind, MessageDescriptor};
 use rnet_schema::reflect::ReflectSchema;
 use serde_json::{Map, Value, json};
 
-use crate::error::{CommandError, Outcome};
+use crate::error::{Failure, Outcome};
 use crate::yaml;
 
 /// Nesting depth of an example, unless the example gets longer than this.
@@ -22,19 +22,19 @@ const EXAMPLE_ITEMS: u32 = 4;
 pub fn encode(what: &str, message_type: &MessageType, value: &Value) -> Outcome<Vec<u8>> {
     if let MessageType::Raw = message_type {
         let why = "raw bytes have no fields; use --hex, --text or --file";
-        return Err(CommandError::Usage(why.to_owned()));
+        return Err(Failure::Usage(why.to_owned()));
     }
     super::encode(message_type, value).map_err(|why| {
         let (desc, example) = (message_type.desc(), example(message_type));
         let name = desc.name().unwrap_or("raw");
-        CommandError::Usage(format!("invalid {what} for type {name}: {why}; example: '{example}'"))
+        Failure::Usage(format!("invalid {what} for type {name}: {why}; example: '{example}'"))
     })
 }
 
 /// The fields of a message from DATA on the command line.
 pub fn fields(data: &str) -> Outcome<Value> {
     yaml::json(data).map_err(|why| {
-        CommandError::Usage(format!(
+        Failure::Usage(format!(
             "invalid DATA: {why}; write the fields as '{{x: 1.0, y: [1, 2]}}', or use --text or --hex for bytes"
         ))
     })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rnet::inspect::Snapshot;
+use rnet::inspect::{CallType, Snapshot};
 use rnet::{Lane, MessageType, OnFull, Publisher};
 
 use super::{LiveBackend, RESERVED, lock};
@@ -83,13 +83,12 @@ fn type_of(snapshot: &Snapshot, channel: &ClientChannel) -> Result<MessageType, 
         }
         _ => None,
     };
-    let known = |desc: &rnet::TypeDesc, schema: &Option<rnet::schema::Schema>| match schema {
-        Some(schema) => Some(MessageType::from(schema.clone())),
-        None => MessageType::try_from(desc.clone()).ok(),
-    };
-    let publishers = snapshot.publishers.iter().filter_map(|p| known(&p.type_desc, &p.schema));
-    let subscribers = snapshot.subscriptions.iter().filter_map(|s| known(&s.type_desc, &s.schema));
-    let endpoint_types: Vec<MessageType> = publishers.chain(subscribers).collect();
+    let publishers = snapshot.publishers.iter().map(|p| (&p.type_desc, &p.schema));
+    let subscribers = snapshot.subscriptions.iter().map(|s| (&s.type_desc, &s.schema));
+    let types = publishers
+        .chain(subscribers)
+        .filter_map(|(desc, schema)| CallType { desc, schema: schema.as_ref() }.message_type());
+    let endpoint_types: Vec<MessageType> = types.collect();
     let typed = endpoint_types.iter().find(|ty| !matches!(ty, MessageType::Raw));
     if let Some(ty) = typed {
         let desc = ty.desc();

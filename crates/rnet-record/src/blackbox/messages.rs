@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rnet::inspect::CallType;
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::{CommandEvent, Log};
 use rnet::{LOG_TOPIC, LogLevel, MessageType};
@@ -176,10 +177,7 @@ impl PublisherTrigger {
 }
 
 fn reader(publisher: &Publisher, field: &str) -> Result<FieldReader, String> {
-    let ty = match (&publisher.schema, publisher.plain()) {
-        (Some(schema), _) => MessageType::from(schema.clone()),
-        (None, Some(plain)) => MessageType::Plain(plain.clone()),
-        (None, None) => MessageType::Raw,
-    };
+    let of = CallType { desc: &publisher.type_desc, schema: publisher.schema.as_ref() };
+    let ty = of.message_type().unwrap_or(MessageType::Raw);
     FieldReader::single_number(&ty, field)
 }

@@ -13,7 +13,7 @@ use rnet_format::value::FieldPath;
 use rnet_format::value::Message;
 use rnet_format::value::fields::cells;
 use rnet_format::value::hex::hex;
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// What stands before the fields of each row.
 const FIXED_COLUMNS: [&str; 4] = ["received_ns", "sent_ns", "node", "seq"];
@@ -133,7 +133,7 @@ pub fn check_fields(
 /// Where nothing is selected, no field is missed.
 fn check_all_found(found: &[Result<(), String>], is_empty: bool) -> Outcome {
     match found.iter().find_map(|one| one.as_ref().err()) {
-        Some(why) if !is_empty => Err(CommandError::Failed(why.clone())),
+        Some(why) if !is_empty => Err(Failure::Failed(why.clone())),
         _ => Ok(()),
     }
 }
@@ -160,7 +160,7 @@ fn names_of(
 fn check_one_type(channels: &[&std::sync::Arc<Channel>], to: &Path) -> Outcome {
     let topics: BTreeSet<&str> = channels.iter().map(|c| c.topic.as_str()).collect();
     if topics.len() > 1 {
-        return Err(CommandError::Usage(format!(
+        return Err(Failure::Usage(format!(
             "a CSV table holds one topic, but {} are selected: select one with --topic, or write .jsonl",
             topics.len()
         )));
@@ -168,7 +168,7 @@ fn check_one_type(channels: &[&std::sync::Arc<Channel>], to: &Path) -> Outcome {
     let types: BTreeSet<&str> = channels.iter().map(|c| c.type_name()).collect();
     if types.len() > 1 {
         let types: Vec<&str> = types.into_iter().collect();
-        return Err(CommandError::Failed(format!(
+        return Err(Failure::Failed(format!(
             "messages of {} have the types {}, but {} can hold only one type; write .jsonl",
             channels[0].topic,
             types.join(" and "),
@@ -184,7 +184,7 @@ fn columns(
     fields: &[FieldPath],
     found: &mut [Result<(), String>],
 ) -> Outcome<Columns> {
-    let failed = |error: schema::ValueError| CommandError::Failed(error.to_string());
+    let failed = |error: schema::ValueError| Failure::Failed(error.to_string());
     if fields.is_empty() {
         return Columns::all(schema).map_err(failed);
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rnet_format::suggestions::did_you_mean;
 use rnet_format::text::escape_controls;
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 use serde_json::{Value, json};
 
 use super::{Series, range, unit_of};
@@ -29,7 +29,7 @@ pub fn read_field(
     let (topic, path) = split(recording, field)?;
     let read = recording.series(topic, &[path], select);
     let series = read.map_err(|error: SeriesError| {
-        CommandError::Failed(
+        Failure::Failed(
             escape_controls(&format!("{}: {error}", recording.path().display())).into_owned(),
         )
     })?;
@@ -75,8 +75,7 @@ fn split<'a>(recording: &Recording, given: &'a str) -> Outcome<(&'a str, &'a str
     let fields_of = recording.channels().find(|channel| channel.topic == given);
     let why = match fields_of {
         Some(channel) => {
-            let fields =
-                channel.number_fields().map_err(|e| CommandError::Failed(e.to_string()))?;
+            let fields = channel.number_fields().map_err(|e| Failure::Failed(e.to_string()))?;
             format!("select a field of {given}: it has {}", fields.join(", "))
         }
         None => {
@@ -86,7 +85,7 @@ fn split<'a>(recording: &Recording, given: &'a str) -> Outcome<(&'a str, &'a str
             format!("topic {topic} not found in {}; {hint}", recording.path().display())
         }
     };
-    Err(CommandError::Failed(escape_controls(&why).into_owned()))
+    Err(Failure::Failed(escape_controls(&why).into_owned()))
 }
 
 /// Names, units and ranges of the series as JSON, with the file of the picture.

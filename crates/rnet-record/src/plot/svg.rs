@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Series, range};
 use rnet_format::xml::escaped;
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// Colours that people who see few colours tell apart, by Okabe and Ito.
 const COLOURS: [&str; 7] =
@@ -35,7 +35,7 @@ const MIN_RANGE: f64 = 1e-6;
 pub fn check_name(path: &Path) -> Outcome {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg") => Ok(()),
-        _ => Err(CommandError::Usage(format!(
+        _ => Err(Failure::Usage(format!(
             "{}: plots are SVG files: use a name that ends in .svg",
             path.display()
         ))),
@@ -51,7 +51,7 @@ pub fn draw_svg(path: &Path, title: &str, lines: &[Series], size: (u32, u32)) ->
     let times = padded_range(range(lines.iter().flat_map(Series::times)));
     let values = padded_range(range(lines.iter().flat_map(Series::values)));
     if !(values.1 - values.0).is_finite() {
-        return Err(CommandError::Failed(format!(
+        return Err(Failure::Failed(format!(
             "cannot write {}: the range from {:e} to {:e} is too large for one scale",
             path.display(),
             values.0,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use mcap::records::{ChunkIndex, MessageHeader, Record, Statistics, op};
+use serde::Serialize;
 
 use super::blocks::{Block, BlockContents};
 use super::channels::Channels;
@@ -26,7 +27,7 @@ const MAX_REPORTED_DIFFERENCES: usize = 16;
 const MAX_RUNS: usize = 1 << 16;
 
 /// Result of a check.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
     /// Messages that could be read.
     pub messages: u64,

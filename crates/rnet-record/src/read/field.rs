@@ -5,6 +5,7 @@
 
 use rnet::schema::{Columns, FieldPath, NumberReader};
 use rnet::{FieldType, MessageType, PlainType, Prim};
+use rnet_format::value::Step;
 use rnet_schema::prost_reflect::Kind;
 use rnet_schema::reflect::ReflectNumber;
 
@@ -116,8 +117,8 @@ impl FieldReader {
     }
 
     fn plain(plain: &PlainType, field: &str) -> Result<Self, NumberError> {
-        let steps = parse_path(field).map_err(NumberError::Other)?;
-        let (offset, mut at) = find_plain_field(plain, &steps).map_err(NumberError::Missing)?;
+        let path: rnet_format::value::FieldPath = field.parse().map_err(NumberError::Other)?;
+        let (offset, mut at) = find_plain_field(plain, &path).map_err(NumberError::Missing)?;
         let (size, mut shape) = (at.size(), Vec::new());
         let prim = loop {
             at = match at {
@@ -234,53 +235,29 @@ fn prim_of(kind: &Kind) -> Prim {
 /// Offset and type of the field at the end of the steps. The error names the missing field.
 pub(crate) fn find_plain_field(
     plain: &PlainType,
-    steps: &[PathStep<'_>],
+    path: &rnet_format::value::FieldPath,
 ) -> Result<(usize, FieldType), String> {
     let (mut offset, mut at) = (0, FieldType::Struct(plain.clone()));
-    for step in steps {
+    for step in path.steps() {
         (offset, at) = match (step, at) {
-            (PathStep::Field(name), FieldType::Struct(of)) => {
+            (Step::Field(name), FieldType::Struct(of)) => {
                 let named = |field: &&rnet::Field| field.name == *name && !field.is_padding();
                 let found = of.fields.iter().find(named).ok_or_else(|| missing_field(name, &of))?;
                 (offset + found.offset, found.ty.clone())
             }
-            (PathStep::Index(index), FieldType::Array { of, len }) if *index < len as usize => {
+            (Step::Index(index), FieldType::Array { of, len }) if *index < len as usize => {
                 (offset + index * of.size(), *of)
             }
-            (PathStep::Index(index), FieldType::Array { len, .. }) => {
+            (Step::Index(index), FieldType::Array { len, .. }) => {
                 return Err(format!("[{index}] does not exist: the array has {len} elements"));
             }
-            (PathStep::Field(name), ty) => return Err(format!("{ty} has no field {name:?}")),
-            (PathStep::Index(index), ty) => return Err(format!("{ty} has no element [{index}]")),
+            (Step::Field(name), ty) => return Err(format!("{ty} has no field {name:?}")),
+            (Step::Index(index), ty) => return Err(format!("{ty} has no element [{index}]")),
+            (Step::Key(key), ty) => {
+                let why = format!("{ty} has no element [{key:?}]; write a number, as in legs[2]");
+                return Err(why);
+            }
         };
     }
     Ok((offset, at))
-}
-
-pub(crate) enum PathStep<'a> {
-    Field(&'a str),
-    Index(usize),
-}
-
-/// The steps of a path such as `legs[2].force`.
-pub(crate) fn parse_path(field: &str) -> Result<Vec<PathStep<'_>>, String> {
-    let mut steps = Vec::new();
-    for part in field.split('.') {
-        let (name, mut rest) = part.split_at(part.find('[').unwrap_or(part.len()));
-        if name.is_empty() {
-            return Err("it has an empty part; write pose.x or legs[2].force".to_owned());
-        }
-        steps.push(PathStep::Field(name));
-        while let Some(inside) = rest.strip_prefix('[') {
-            let index = inside.split_once(']').and_then(|(n, rest)| Some((n.parse().ok()?, rest)));
-            let (index, behind) =
-                index.ok_or("an index must be a number from 0 in brackets, as in legs[2]")?;
-            steps.push(PathStep::Index(index));
-            rest = behind;
-        }
-        if !rest.is_empty() {
-            return Err(format!("expected `.`, `[` or the end before {rest:?}"));
-        }
-    }
-    Ok(steps)
 }

@@ -1,37 +1,18 @@
 //! Messages of the recorder itself, as JSON. docs/design/recording.md describes their format.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use rnet::schema::Dynamic;
+use rnet::schema::JsonOptions;
 use rnet::state::{Change, StateMessage, Value};
-use rnet::{MessageType, Meta, TypeDesc};
+use rnet::{MessageType, Meta};
 use rnet_format::float_to_json;
-use serde_json::{Map, Value as Json, json};
+use rnet_format::value::{base64, message_to_json_with, meta_json};
+use serde_json::{Map, Value as Json};
 
 /// The metadata of a message; `None` if it is empty.
 pub fn meta(publisher: u64, seq: u64, meta: &Meta) -> Option<Json> {
-    if *meta == Meta::default() {
-        return None;
-    }
-    // Ids as text, because JSON readers keep only 53 bits of a number.
-    let mut record = json!({"publisher": publisher.to_string(), "seq": seq});
-    if let Some(origin) = meta.origin {
-        record["origin"] = json!({
-            "host": origin.host.to_string(),
-            "publisher": origin.publisher.to_string(),
-            "seq": origin.seq,
-        });
-    }
-    if let Some(source_ns) = meta.source_ns {
-        record["source_ns"] = source_ns.into();
-    }
-    if let Some(correlation) = meta.correlation {
-        record["correlation"] = correlation.to_string().into();
-    }
-    if let Some(gap) = meta.gap {
-        record["gap"] = json!({"cause": gap.cause.name(), "size": gap.size});
-    }
-    Some(record)
+    let fields = meta_json(meta)?;
+    let head =
+        [("publisher".to_owned(), publisher.to_string().into()), ("seq".to_owned(), seq.into())];
+    Some(head.into_iter().chain(fields).collect())
 }
 
 /// A change of the state.
@@ -56,7 +37,7 @@ pub fn change(change: &Change) -> Map<String, Json> {
             if let Some(fields) = fields(message) {
                 record.insert("value".into(), fields);
             }
-            record.insert("bytes".into(), BASE64.encode(message.bytes()).into());
+            record.insert("bytes".into(), base64(message.bytes()).into());
         }
         other => {
             record.insert("value".into(), value(other));
@@ -82,7 +63,7 @@ fn value(of: &Value) -> Json {
         Value::Int(n) => (*n).into(),
         Value::Float(x) => float_to_json(*x),
         Value::Str(text) | Value::Json(text) => text.as_str().into(),
-        Value::Bytes(bytes) => BASE64.encode(bytes).into(),
+        Value::Bytes(bytes) => base64(bytes).into(),
         Value::List(items) | Value::Set(items) => items.iter().map(value).collect(),
         Value::Message(message) => fields(message).unwrap_or(Json::Null),
         _ => Json::Null,
@@ -92,13 +73,7 @@ fn value(of: &Value) -> Json {
 /// The fields of a message; `None` if they cannot be decoded.
 fn fields(message: &StateMessage) -> Option<Json> {
     match message.message_type() {
-        MessageType::Protobuf(schema) => {
-            let message = Dynamic::decode(schema, message.bytes()).ok()?;
-            Some(message.to_json(&rnet::schema::JsonOptions::default()))
-        }
-        other => match other.desc() {
-            TypeDesc::Plain(plain) => Some(plain.format(message.bytes())),
-            _ => None,
-        },
+        MessageType::Raw => None,
+        ty => message_to_json_with(ty, message.bytes(), &JsonOptions::default()).ok(),
     }
 }

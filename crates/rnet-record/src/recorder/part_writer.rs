@@ -1,4 +1,5 @@
-//! Writes a part of a recording: channels of publishers, times, and the recorder's own messages.
+//! Writes a part of a recording: channels of publishers, times, and the recorder's own messages. Its file and
+//! chunks are written by `part.rs`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use rnet::MessageType;
 use rnet::inspect::ObservedMessage;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::RerunOptions;
@@ -26,7 +27,7 @@ const MAX_AHEAD: usize = 1024;
 const MAX_TRACES: usize = 256;
 
 /// A field with different values.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// Index of the compared recorded message, from 0.
     pub number: u64,
@@ -64,7 +65,7 @@ impl Difference {
 }
 
 /// Result of a topic.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TopicResult {
     /// Its name.
     pub topic: String,
@@ -77,6 +78,7 @@ pub struct TopicResult {
     /// Messages published in the re-run, but not recorded.
     pub unrecorded: u64,
     /// Whether unrecorded messages are permitted.
+    #[serde(skip)]
     pub allows_unrecorded: bool,
     /// The first difference.
     pub first: Option<Difference>,

@@ -6,11 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use rnet::Node;
 use rnet::state::Value;
 use rnet_format::float_from_json;
+use rnet_format::value::{from_base64, from_json};
 use serde_json::Value as Json;
 
 use super::error::RerunError;
@@ -74,29 +73,17 @@ fn value(kind: &Json, of: &Json) -> Option<Value> {
         "int" => Value::Int(of.as_i64()?),
         "float" => Value::Float(float_from_json(of).ok()?),
         "str" => Value::Str(of.as_str()?.to_owned()),
-        "bytes" => Value::Bytes(BASE64.decode(of.as_str()?).ok()?),
+        "bytes" => Value::Bytes(from_base64(of.as_str()?).ok()?),
         "json" => Value::json(of.as_str()?).ok()?,
-        "list" => Value::List(of.as_array()?.iter().map(element).collect::<Option<_>>()?),
-        "set" => {
-            let elements = of.as_array()?.iter().map(element).collect::<Option<Vec<Value>>>()?;
-            Value::set(elements)
-        }
+        "list" => Value::List(elements(of)?),
+        "set" => Value::set(elements(of)?),
         _ => return None,
     })
 }
 
-/// An element of a list or a set. These do not record types, so bytes are read as text.
-fn element(of: &Json) -> Option<Value> {
-    Some(match of {
-        Json::Bool(truth) => Value::Bool(*truth),
-        Json::Number(number) => match number.as_i64() {
-            Some(int) => Value::Int(int),
-            None => Value::Float(number.as_f64()?),
-        },
-        Json::String(text) => Value::Str(text.clone()),
-        Json::Array(values) => Value::List(values.iter().map(element).collect::<Option<_>>()?),
-        _ => return None,
-    })
+/// The elements of a recorded list or set. Their types are not recorded, so bytes are read as text.
+fn elements(of: &Json) -> Option<Vec<Value>> {
+    of.as_array()?.iter().map(|element| from_json(element).ok()).collect()
 }
 
 /// Sets the state as it was at `start_ns`, and returns the number of keys. A truncated end of the file is

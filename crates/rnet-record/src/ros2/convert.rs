@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rnet::MessageType;
 use rnet::schema::Dynamic;
 use rnet_schema::reflect::ReflectDynamic;
+use serde::Serialize;
 
 use super::counterpart::Counterpart;
 use super::qos::{OFFERED_QOS_KEY, format_profile};
@@ -18,11 +19,12 @@ use crate::tools::{
 };
 
 /// A topic that is missing in the new file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct OmittedTopic {
     /// The topic.
     pub topic: String,
     /// The type of its messages.
+    #[serde(rename = "type")]
     pub type_name: String,
     /// Number of omitted messages.
     pub messages: u64,

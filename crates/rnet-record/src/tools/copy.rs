@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcap::records::Metadata;
+use serde::Serialize;
 
 use super::output::{OutputFile, ToolError};
 use crate::names;
@@ -14,9 +15,10 @@ use crate::recorder::part_path;
 use crate::sequence_set::SequenceSet;
 
 /// A written file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WrittenFile {
     /// Path of the file.
+    #[serde(rename = "file")]
     pub path: PathBuf,
     /// Number of messages.
     pub messages: u64,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use mcap::records::{MessageHeader, Metadata};
 use mcap::{Compression, McapError, WriteOptions, Writer};
+use rnet_format::Failure;
 
 use super::new_file::NewFile;
 use crate::read::{Channel, Message};
@@ -36,10 +37,20 @@ pub enum ToolError {
     },
     /// A value has no such form, or was selected wrongly.
     #[error(transparent)]
-    Value(#[from] rnet_format::CommandError),
+    Value(#[from] Failure),
     /// The operation was interrupted. The new file does not exist.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Failure {
+        match error {
+            ToolError::Interrupted => Failure::Interrupted,
+            ToolError::Value(error) => error,
+            error => Failure::Failed(error.to_string()),
+        }
+    }
 }
 
 /// A new file, which appears only when it is finished.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rnet::NamePattern;
 use rnet_format::suggestions::did_you_mean;
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 use crate::read::{Recording, Select};
 
@@ -23,7 +23,7 @@ pub fn select(
     if let Some(end) = to_end.filter(|end| *end <= start) {
         let (start, end) = (start.as_secs_f64(), end.as_secs_f64());
         let why = format!("--end {end} must be greater than --start {start}");
-        return Err(CommandError::Usage(why));
+        return Err(Failure::Usage(why));
     }
     let mut topics: Vec<String> = Vec::new();
     for pattern in include {
@@ -69,9 +69,9 @@ pub fn remap(recording: &Recording, asked: &[(String, String)]) -> Outcome<Vec<(
 }
 
 /// The error of a topic that the recording does not have.
-pub fn no_topic(recording: &Recording, asked: &str) -> CommandError {
+pub fn no_topic(recording: &Recording, asked: &str) -> Failure {
     let hint = did_you_mean(asked, recording.channels().map(|channel| channel.topic.as_str()));
     let hint = hint.unwrap_or_else(|| "see rnet bag info".to_owned());
     let file = recording.path().display();
-    CommandError::Failed(format!("topic {asked} not found in {file}; {hint}"))
+    Failure::Failed(format!("topic {asked} not found in {file}; {hint}"))
 }

@@ -9,7 +9,7 @@ use rnet::{
 };
 
 use crate::measure::worker_link::{Event, Link, MATCH_TIMEOUT, SEND_PHASE, WAIT_LIMIT, WorkerNode};
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// The topic that the victim publishes and the watchers receive.
 const VICTIM_TOPIC: &str = "/death/heard";
@@ -98,14 +98,12 @@ impl Watcher {
             let lost = match subscriber.recv_timeout(WAIT_LIMIT).map(drop) {
                 Err(Error::PeerLost { .. }) => Ok(rnet::now_ns()),
                 Err(error) => Err(error.into()),
-                Ok(()) => Err(CommandError::Failed("the victim does not send messages".to_owned())),
+                Ok(()) => Err(Failure::Failed("the victim does not send messages".to_owned())),
             };
-            let sent =
-                held.join().map_err(|_| CommandError::Failed("a watcher panicked".to_owned()));
-            Ok::<_, CommandError>((lost?, sent??))
+            let sent = held.join().map_err(|_| Failure::Failed("a watcher panicked".to_owned()));
+            Ok::<_, Failure>((lost?, sent??))
         })?;
-        let silent =
-            |_| CommandError::TimedOut("a callback was not called after a death".to_owned());
+        let silent = |_| Failure::TimedOut("a callback was not called after a death".to_owned());
         let called = |at: &Receiver<u64>| at.recv_timeout(WAIT_LIMIT).map_err(silent);
         Ok([lost_ns, called(matches)?, called(nodes)?, sent_ns])
     }

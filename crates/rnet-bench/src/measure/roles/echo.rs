@@ -11,7 +11,7 @@ use crate::measure::message::{self, Body, Outgoing};
 use crate::measure::worker_link::{
     Link, MATCH_TIMEOUT, ORDER_POLL_INTERVAL, WAIT_LIMIT, WorkerNode,
 };
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 const PING_TOPIC: &str = "/bench/there";
 const PONG_TOPIC: &str = "/bench/back";
@@ -78,11 +78,11 @@ pub fn ping(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
     link.finish(&reports)
 }
 
-fn lost_failure(error: Error, len: usize) -> CommandError {
+fn lost_failure(error: Error, len: usize) -> Failure {
     match error {
-        Error::Timeout { after_ms, .. } => CommandError::TimedOut(format!(
-            "a request of {len} bytes was not answered in {after_ms} ms"
-        )),
+        Error::Timeout { after_ms, .. } => {
+            Failure::TimedOut(format!("a request of {len} bytes was not answered in {after_ms} ms"))
+        }
         error => error.into(),
     }
 }

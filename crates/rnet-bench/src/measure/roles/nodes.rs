@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::measure::bench_dir::used_bytes;
 use crate::measure::usage::{ResourceUsage, UsageMeter, rss_bytes};
 use crate::measure::worker_link::{COLLECT_PHASE, Link, MATCH_TIMEOUT, WorkerNode};
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// How long the nodes of a domain may take to match, and to detect a death.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(120);
@@ -98,7 +98,7 @@ pub fn run(worker: &WorkerNode, job: &NodesJob, link: &Link) -> Outcome {
     let mut noticed_ns = 0;
     let mut dead = BTreeSet::new();
     while dead.len() < job.killed {
-        let silent = |_| CommandError::TimedOut("was not notified of all deaths".to_owned());
+        let silent = |_| Failure::TimedOut("was not notified of all deaths".to_owned());
         let (name, died_ns) = deaths.recv_timeout(WAIT_LIMIT).map_err(silent)?;
         dead.insert(name);
         noticed_ns = died_ns;

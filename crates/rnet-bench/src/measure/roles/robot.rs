@@ -16,7 +16,7 @@ use crate::measure::usage::{ResourceUsage, UsageMeter};
 use crate::measure::worker_link::{
     COLLECT_PHASE, Event, Link, MATCH_TIMEOUT, ORDER_POLL_INTERVAL, WAIT_LIMIT, WorkerNode,
 };
-use rnet_format::{CommandError, Outcome};
+use rnet_format::{Failure, Outcome};
 
 /// Reading the clock costs as much as a short message, so a flood reads it once per this many messages.
 const MESSAGES_PER_ORDER_CHECK: u64 = 64;
@@ -139,7 +139,7 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
         }
         over.store(true, Ordering::Release);
         let received = receiver.join();
-        let died = || CommandError::Failed("the receiving thread has panicked".to_owned());
+        let died = || Failure::Failed("the receiving thread has panicked".to_owned());
         Ok((published?, received.map_err(|_| died())??))
     })?;
     link.finish(&RobotReport { start_ns, published, received, used })

@@ -5,7 +5,7 @@ use rnet::MessageType;
 use rnet::schema::FieldPath;
 
 use super::{Comparison, TopicResult};
-use crate::read::{find_plain_field, parse_path};
+use crate::read::find_plain_field;
 use crate::rerun::error::RerunError;
 
 impl TopicResult {
@@ -88,7 +88,7 @@ impl Comparison<'_> {
 fn has_field(ty: &MessageType, path: &str) -> bool {
     match ty {
         MessageType::Plain(plain) => {
-            parse_path(path).is_ok_and(|steps| find_plain_field(plain, &steps).is_ok())
+            path.parse().is_ok_and(|path| find_plain_field(plain, &path).is_ok())
         }
         MessageType::Protobuf(schema) => {
             let at = |end: usize| FieldPath::parse(schema, &path[..end]);

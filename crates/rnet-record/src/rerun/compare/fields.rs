@@ -1,45 +1,30 @@
 //! Compares messages field by field.
 
 use rnet::MessageType;
-use rnet::schema::{Dynamic, JsonOptions};
+use rnet_format::value::hex::hex;
+use rnet_format::value::{FieldPath, message_to_json};
 use serde_json::Value;
 
 use super::{Difference, Tolerance, Tolerances};
-use crate::read::{PathStep, parse_path};
 
 /// Maximum length of a value that is shown in full, in characters.
 const MAX_SHOWN: usize = 60;
 
 /// A message as JSON, with the names of its fields. A message that does not match its type is its bytes.
 pub fn decode_to_json(ty: &MessageType, bytes: &[u8]) -> Value {
-    match ty {
-        MessageType::Plain(plain) if plain.size == bytes.len() => plain.format(bytes),
-        MessageType::Protobuf(schema) => match Dynamic::decode(schema, bytes) {
-            Ok(message) => message.to_json(&JsonOptions {
-                proto_names: true,
-                defaults: true,
-                plain_integers: true,
-            }),
-            Err(_) => raw(bytes),
-        },
-        _ => raw(bytes),
-    }
-}
-
-fn raw(bytes: &[u8]) -> Value {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    let json = match ty {
+        MessageType::Raw => None,
+        // The JSON of a message with a tail has only the length of the tail.
+        MessageType::Plain(plain) if plain.size != bytes.len() => None,
+        ty => message_to_json(ty, bytes).ok(),
+    };
+    json.unwrap_or_else(|| hex(bytes).into())
 }
 
 /// A field by its path, `pose.x` or `legs[2].force`.
 pub fn field_at(message: &Value, path: &str) -> Option<Value> {
-    let mut value = message;
-    for step in parse_path(path).ok()? {
-        value = match step {
-            PathStep::Field(name) => value.get(name)?,
-            PathStep::Index(index) => value.get(index)?,
-        };
-    }
-    Some(value.clone())
+    let path: FieldPath = path.parse().ok()?;
+    path.pick(message).ok().cloned()
 }
 
 /// The fields that differ by more than their tolerances.

@@ -9,7 +9,7 @@ use rnet::LossCounts;
 
 use super::canvas::Canvas;
 use super::model::Model;
-use super::screen::{self, tests};
+use super::screen::{self, tests as screen_tests};
 use rnet_format::xml::escaped;
 
 const COLUMNS: usize = 92;
@@ -116,7 +116,7 @@ fn colour_hex(colour: Option<Color>) -> &'static str {
 fn model() -> Model {
     let topic = |name, rate_hz, message_len: f64, us: [u64; 3], ends: [usize; 2]| {
         let [p50_ns, p99_ns, max_ns] = us.map(|us| Some(us * 1000));
-        let row = tests::topic(name, rate_hz);
+        let row = screen_tests::topic(name, rate_hz);
         TopicRow {
             bytes_per_s: rate_hz * message_len,
             latency: Latency { p50_ns, p99_ns, max_ns, counts: Vec::new() },
@@ -152,7 +152,7 @@ fn model() -> Model {
         "watcher",
     ];
     let nodes: Vec<NodeRow> =
-        names.into_iter().map(|name| tests::node(&format!("/{name}"))).collect();
+        names.into_iter().map(|name| screen_tests::node(&format!("/{name}"))).collect();
     let problem = Finding {
         level: Level::Problem,
         check: "loss",
@@ -185,7 +185,7 @@ fn the_picture_of_the_guide_is_what_is_drawn() {
     };
     assert!(
         written == drawn,
-        "docs/images/top.svg is not what rnet top draws; SCREENSHOTS=$PWD/docs/images cargo test -p rnet-cli picture \
+        "docs/images/top.svg is not what rnet top draws; SCREENSHOTS=$PWD/docs/images cargo test -p rnet-monitor picture \
          renews it. It is to be:\n{drawn}"
     );
 }
