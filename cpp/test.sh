@@ -60,6 +60,8 @@ headers() { find cpp/include/rnet -name '*.hpp' -printf '#include <rnet/%P>\n' |
 example() {
     local more=()
     if grep -q '<spdlog/' "$1"; then more=($(pkg-config --cflags --libs spdlog)); fi
+    if grep -q '<Eigen/' "$1"; then more=(-isystem /usr/include/eigen3); fi
+    if grep -q '<opencv2/' "$1"; then more=(-isystem /usr/include/opencv4 -lopencv_core); fi
     case $1 in
     *.c) $c "$1" $link -o "$out/${1//\//-}.out" ;;
     *) $cxx -std=c++20 "$1" "${more[@]}" $link -o "$out/${1//\//-}.out" ;;

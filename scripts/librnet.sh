@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Links the C library: librnet.so.1 with its link librnet.so, and librnet.a. Both have only the symbols rnet_*.
 #
-#   librnet.sh [--release] OUT        builds crate rnet-c, and writes into the folder OUT
+#   librnet.sh OUT                    builds crate rnet-c in the development profile, and writes into the folder OUT
 #   librnet.sh --from ARCHIVE OUT     of an archive that is already built
 #
 # CC is the compiler that links (default: cc). Nothing is done if the libraries are newer than what they are made of.
@@ -10,17 +10,14 @@ usage() {
     sed -n '4,5s/^# \?//p' "$0" >&2
     exit 2
 }
-profile=() archive=${CARGO_TARGET_DIR:-target}/debug/librnet_c.a build=yes
-case ${1-} in
---release) profile=(--release) archive=${archive/debug/release} && shift ;;
---from) [ $# -eq 3 ] || usage && archive=$(realpath "$2") build=no && shift 2 ;;
-esac
+archive=${CARGO_TARGET_DIR:-target}/debug/librnet_c.a build=yes
+if [ "${1-}" = --from ]; then [ $# -eq 3 ] || usage && archive=$(realpath "$2") build=no && shift 2; fi
 [ $# -eq 1 ] || usage
 out=$(realpath -m "$1")
 cd "$(dirname "$0")/.."
 readonly map=crates/rnet-c/rnet.map
 
-if [ "$build" = yes ]; then cargo build "${profile[@]}" --package rnet-c; fi
+if [ "$build" = yes ]; then cargo build --package rnet-c; fi
 newest=$(ls -t "$archive" "$map" scripts/librnet.sh | head -n 1)
 if [ "$out/librnet.so.1" -nt "$newest" ]; then exit; fi
 mkdir -p "$out"

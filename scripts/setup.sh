@@ -60,8 +60,10 @@ case ${1-} in
 --c)
     { command -v g++ && command -v cmake && command -v pkg-config && command -v protoc && command -v abidiff; } \
         >/dev/null && [ -e /usr/include/google/protobuf/message.h ] && [ -e /usr/include/asio.hpp ] &&
-        [ -e /usr/include/spdlog/spdlog.h ] && [ -e /usr/include/nlohmann/json.hpp ] ||
-        need_packages g++ make cmake pkg-config protobuf-compiler libprotobuf-dev nlohmann-json3-dev abigail-tools libasio-dev libspdlog-dev
+        [ -e /usr/include/spdlog/spdlog.h ] && [ -e /usr/include/nlohmann/json.hpp ] &&
+        [ -e /usr/include/eigen3/Eigen/Core ] && [ -e /usr/include/opencv4/opencv2/core.hpp ] ||
+        need_packages g++ make cmake pkg-config protobuf-compiler libprotobuf-dev nlohmann-json3-dev abigail-tools \
+            libasio-dev libspdlog-dev libeigen3-dev libopencv-core-dev
     # Without them, as on systems that do not have these packages, the test of a colcon workspace is not run.
     if ! [ -e /usr/share/ament_cmake ] || ! [ -e /usr/lib/python3/dist-packages/colcon_ros ]; then
         can_install_packages && install_packages --no-install-recommends ament-cmake colcon python3-colcon-cmake \
@@ -83,6 +85,8 @@ printf '%s\n' "$rust_wanted" "$rust_found" | sort --check=quiet --version-sort |
     fail "Rust $rust_found found, $rust_wanted or newer needed: run 'rustup update'"
 
 command -v cc >/dev/null || need_packages gcc libc6-dev
+# For the node of the demo in C++.
+command -v "${CXX:-c++}" >/dev/null || need_packages g++
 python=${PYTHON:-python3}
 command -v "$python" >/dev/null || fail "$python not found: install Python 3.10 or newer"
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||

@@ -29,13 +29,17 @@ struct Domain {
     ~Domain() {
         if (getpid() == pid) std::filesystem::remove_all(dir);
     }
-    rnet::Node node(const char* called = "test", std::optional<bool> sim_time = {}) const {
+    rnet::NodeOptions options() const {
         rnet::NodeOptions options;
         options.domain = name;
         options.dir = dir;
         options.state_dir = dir + "/state";
-        options.sim_time = sim_time;
-        return rnet::Node(called, options);
+        return options;
+    }
+    rnet::Node node(const char* called = "test", std::optional<bool> sim_time = {}) const {
+        rnet::NodeOptions given = options();
+        given.sim_time = sim_time;
+        return rnet::Node(called, given);
     }
 
     pid_t pid = getpid();

@@ -85,7 +85,7 @@ TEST("null is an invalid argument, and may be freed") {
     const rnet_sample* sample = nullptr;
     rnet_type* type = nullptr;
     rnet_malformed_counter* counter = nullptr;
-    auto counts = rnet::detail::initialised<rnet_loss_counts>();
+    auto counts = rnet::detail::initialised<rnet_subscriber_counts>();
     std::size_t count = 0;
     std::uint64_t now = 0;
     const auto bad = [&](rnet_code code) {
@@ -102,6 +102,9 @@ TEST("null is an invalid argument, and may be freed") {
     CHECK(bad(rnet_publisher_send_with(nullptr, nullptr, 0, nullptr, &error)));
     CHECK(bad(rnet_publisher_loan(nullptr, 1, &loan, &error)));
     CHECK(bad(rnet_loan_send(nullptr, &error)));
+    CHECK(bad(rnet_loan_send_with(nullptr, nullptr, &error)));
+    CHECK(bad(rnet_loan_truncate(nullptr, 1, &error)));
+    CHECK(bad(rnet_message_split(nullptr, {}, nullptr, 0, nullptr, &error)));
     CHECK(bad(rnet_publisher_wait_for_subscribers(nullptr, 1, 0, &error)));
     CHECK(bad(rnet_publisher_subscriber_count(nullptr, &count, &error)));
     CHECK(bad(rnet_publisher_assert_alive(nullptr, &error)));
@@ -112,7 +115,7 @@ TEST("null is an invalid argument, and may be freed") {
     CHECK(bad(rnet_subscriber_latest(nullptr, 0, &sample, &error)));
     CHECK(bad(rnet_subscriber_wait_for_publishers(nullptr, 1, 0, &error)));
     CHECK(bad(rnet_subscriber_publisher_count(nullptr, &count, &error)));
-    CHECK(bad(rnet_subscriber_lost(nullptr, &counts, &error)));
+    CHECK(bad(rnet_subscriber_get_counts(nullptr, &counts, &error)));
     CHECK(bad(rnet_subscriber_on(nullptr, nullptr, nullptr, nullptr, nullptr, &subscription, &error)));
     CHECK(bad(rnet_subscription_wait_for_publishers(nullptr, 1, 0, &error)));
     CHECK(bad(rnet_sample_keep(nullptr, &kept, &error)));
@@ -179,12 +182,17 @@ TEST("options of another size") {
 
     auto subscriber = node.subscriber("/size");
     struct NewerCounts {
-        rnet_loss_counts known;
+        rnet_subscriber_counts known;
         std::uint64_t unknown = 7;
     } counts{};
-    CHECK(rnet_subscriber_lost(subscriber.handle(), &counts.known, nullptr) == RNET_INVALID_ARGUMENT);
+    CHECK(rnet_subscriber_get_counts(subscriber.handle(), &counts.known, nullptr) == RNET_INVALID_ARGUMENT);
     counts.known.struct_size = sizeof counts;
-    CHECK(rnet_subscriber_lost(subscriber.handle(), &counts.known, nullptr) == RNET_OK && counts.unknown == 7);
+    CHECK(rnet_subscriber_get_counts(subscriber.handle(), &counts.known, nullptr) == RNET_OK && counts.unknown == 7);
+    // A program with an older header knows fewer fields.
+    counts.known.struct_size = offsetof(rnet_subscriber_counts, alive);
+    counts.known.alive = 77;
+    CHECK(rnet_subscriber_get_counts(subscriber.handle(), &counts.known, nullptr) == RNET_OK);
+    CHECK(counts.known.alive == 77 && counts.known.behind == 0);
 }
 
 TEST("a forked child cannot use the objects of its parent, nor end them") {

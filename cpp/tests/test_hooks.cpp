@@ -84,10 +84,9 @@ TEST("a subscription has hooks and statistics, too") {
     CHECK(stats.size() == 1 && stats[0].node == "/a" && stats[0].received == 1 && stats[0].connected);
     CHECK(rnet::behind(subscription).messages == 0);
     CHECK(rnet::liveliness(subscription).alive == 1);
-    CHECK(rnet_subscription_publisher_count(subscription.handle()) == 1);
-    rnet_loss_counts lost{};
-    lost.struct_size = sizeof lost;
-    CHECK(rnet_subscription_lost(subscription.handle(), &lost, nullptr) == RNET_OK && lost.overrun == 0);
+    auto counts = rnet::detail::initialised<rnet_subscriber_counts>();
+    CHECK(rnet_subscription_get_counts(subscription.handle(), &counts, nullptr) == RNET_OK);
+    CHECK(counts.lost_overrun == 0 && counts.alive == 1 && counts.not_alive == 0);
 }
 
 TEST("an incompatible peer is reported with its reason") {
@@ -250,8 +249,10 @@ TEST("the context of a hook is freed once, also if the registration fails") {
     auto count = [](const rnet_match_event*, void* context) { ++static_cast<Context*>(context)->calls; };
     Context context;
     rnet_guard* guard = nullptr;
+    auto callbacks = rnet::detail::initialised<rnet_event_callbacks>();
     const auto hook = [&](rnet_publisher* at, rnet_match_function callback, rnet_guard** out) {
-        return rnet_publisher_on_match(at, callback, &context, Context::free, out, nullptr);
+        callbacks.on_match = callback;
+        return rnet_publisher_on_event(at, &callbacks, &context, Context::free, out, nullptr);
     };
     CHECK(hook(publisher.handle(), nullptr, &guard) == RNET_INVALID_ARGUMENT && context.freed == 1);
     CHECK(hook(nullptr, count, &guard) == RNET_INVALID_ARGUMENT && context.freed == 2);
@@ -266,6 +267,12 @@ TEST("the context of a hook is freed once, also if the registration fails") {
     CHECK(context.freed == 5);
     publisher.close(limit);
     CHECK(hook(publisher.handle(), count, &guard) == RNET_CLOSED && context.freed == 6);
+    // Publishers have no liveliness of others, and a struct must be initialised.
+    callbacks.on_liveliness = [](const rnet_liveliness_event*, void*) {};
+    auto other = node.publisher("/t");
+    CHECK(hook(other.handle(), nullptr, &guard) == RNET_INVALID_ARGUMENT && context.freed == 7);
+    callbacks.struct_size = 0;
+    CHECK(hook(other.handle(), count, &guard) == RNET_INVALID_ARGUMENT && context.freed == 8);
     rnet_guard_free(nullptr);
 }
 
@@ -276,12 +283,13 @@ TEST("guards may be freed after their endpoint and node, and may be detached") {
     {
         auto node = domain.node();
         auto publisher = node.publisher("/t");
-        auto on_match = [](const rnet_match_event*, void* at) { ++static_cast<Context*>(at)->calls; };
+        auto callbacks = rnet::detail::initialised<rnet_event_callbacks>();
+        callbacks.on_match = [](const rnet_match_event*, void* at) { ++static_cast<Context*>(at)->calls; };
         auto on_node = [](const rnet_node_event*, void* at) { ++static_cast<Context*>(at)->calls; };
         auto free = Context::free;
         for (rnet_guard** out : {&first, &second}) {
             auto* at = publisher.handle();
-            CHECK(rnet_publisher_on_match(at, on_match, &context, free, out, nullptr) == RNET_OK);
+            CHECK(rnet_publisher_on_event(at, &callbacks, &context, free, out, nullptr) == RNET_OK);
         }
         CHECK(rnet_node_on_node(node.handle(), on_node, &context, free, &third, nullptr) == RNET_OK);
         rnet_guard_detach(first);
@@ -355,31 +363,28 @@ TEST("null objects are refused") {
     rnet_stats_list* stats = nullptr;
     rnet_peer_list* peers = nullptr;
     rnet_error_list* errors = nullptr;
-    rnet_name_list* names = nullptr;
-    std::uint64_t number = 0;
-    std::size_t size = 0;
+    rnet_value* names = nullptr;
+    auto counts = rnet::detail::initialised<rnet_subscriber_counts>();
     CHECK(rnet_subscriber_stats(nullptr, &stats, nullptr) == RNET_INVALID_ARGUMENT);
     CHECK(rnet_subscription_stats(nullptr, &stats, nullptr) == RNET_INVALID_ARGUMENT);
-    CHECK(rnet_subscriber_behind(nullptr, &number, &number, nullptr) == RNET_INVALID_ARGUMENT);
-    CHECK(rnet_subscriber_liveliness(nullptr, &size, &size, nullptr) == RNET_INVALID_ARGUMENT);
+    CHECK(rnet_subscriber_get_counts(nullptr, &counts, nullptr) == RNET_INVALID_ARGUMENT);
+    CHECK(rnet_subscription_get_counts(nullptr, &counts, nullptr) == RNET_INVALID_ARGUMENT);
     CHECK(rnet_subscriber_publishers(nullptr, &peers, nullptr) == RNET_INVALID_ARGUMENT);
     CHECK(rnet_publisher_subscribers(nullptr, &peers, nullptr) == RNET_INVALID_ARGUMENT);
     CHECK(rnet_publisher_incompatible(nullptr, &errors, nullptr) == RNET_INVALID_ARGUMENT);
     CHECK(rnet_node_peers(nullptr, &names, nullptr) == RNET_INVALID_ARGUMENT);
-    CHECK(rnet_stats_list_count(nullptr) == 0 && rnet_peer_list_count(nullptr) == 0);
-    CHECK(rnet_peer_list_node(nullptr, 0) == nullptr && rnet_name_list_get(nullptr, 0) == nullptr);
-    CHECK(rnet_error_list_get(nullptr, 0) == nullptr && rnet_error_list_count(nullptr) == 0);
+    CHECK(rnet_stats_list_get(nullptr, 0) == nullptr && rnet_peer_list_get(nullptr, 0) == nullptr);
+    CHECK(rnet_error_list_get(nullptr, 0) == nullptr);
     CHECK(rnet_publisher_id(nullptr) == 0 && rnet_publisher_sent(nullptr) == 0);
-    CHECK(rnet_node_callback_errors(nullptr) == 0 && rnet_subscription_publisher_count(nullptr) == 0);
+    CHECK(rnet_node_callback_errors(nullptr) == 0);
     CHECK(*rnet_match_event_node(nullptr) == '\0' && rnet_match_event_error(nullptr) == nullptr);
     rnet_stats_list_free(nullptr);
     rnet_peer_list_free(nullptr);
     rnet_error_list_free(nullptr);
-    rnet_name_list_free(nullptr);
     rnet_any_subscription_free(nullptr);
 }
 
-TEST("a result struct must be initialised, and an index in the list") {
+TEST("a list ends with null") {
     Domain domain;
     auto node = domain.node();
     auto publisher = node.publisher("/t");
@@ -387,16 +392,14 @@ TEST("a result struct must be initialised, and an index in the list") {
     subscriber.wait_for_publishers();
     rnet_stats_list* list = nullptr;
     CHECK(rnet_subscriber_stats(subscriber.handle(), &list, nullptr) == RNET_OK);
-    rnet_publisher_stats stats{};
-    CHECK(rnet_stats_list_get(list, 0, &stats, nullptr) == RNET_INVALID_ARGUMENT);
-    stats.struct_size = sizeof stats;
-    CHECK(rnet_stats_list_get(list, 0, &stats, nullptr) == RNET_OK && stats.connected);
-    CHECK(rnet_stats_list_get(list, 1, &stats, nullptr) == RNET_INVALID_ARGUMENT);
-    // A program with an older header knows fewer fields.
-    stats.struct_size = offsetof(rnet_publisher_stats, received);
-    stats.received = 77;
-    CHECK(rnet_stats_list_get(list, 0, &stats, nullptr) == RNET_OK && stats.received == 77);
+    const rnet_publisher_stats* stats = rnet_stats_list_get(list, 0);
+    CHECK(stats && stats->connected && stats->publisher == rnet_publisher_id(publisher.handle()));
+    CHECK(!rnet_stats_list_get(list, 1));
     rnet_stats_list_free(list);
+    rnet_peer_list* peers = nullptr;
+    CHECK(rnet_subscriber_publishers(subscriber.handle(), &peers, nullptr) == RNET_OK);
+    CHECK(rnet_peer_list_get(peers, 0) && !rnet_peer_list_get(peers, 1));
+    rnet_peer_list_free(peers);
 }
 
 TEST("log lines are published with their place in the source") {

@@ -36,8 +36,8 @@ rnet::Code end_of(Waits& waits) {
 }  // namespace
 
 TEST("a snapshot shows nodes and topics") {
-    robot::Domain place;
-    auto domain = place.open();
+    check::Domain place;
+    auto domain = robot::open(place);
     CHECK(domain.id() == place.name && domain.snapshot().nodes().empty());
     auto node = place.node();
     auto text = node.publisher("/text");
@@ -48,7 +48,7 @@ TEST("a snapshot shows nodes and topics") {
 
     const auto snapshot = domain.snapshot();
     const auto nodes = snapshot.nodes();
-    CHECK(nodes.size() == 1 && nodes[0].name == "/robot" && nodes[0].language == "c");
+    CHECK(nodes.size() == 1 && nodes[0].name == "/test" && nodes[0].language == "cpp");
     CHECK(nodes[0].pid == static_cast<unsigned>(getpid()) && nodes[0].uid == getuid());
     CHECK(nodes[0].version == rnet_version() && !nodes[0].is_remote);
     CHECK(has(nodes[0].publishes, "/text") && has(nodes[0].publishes, "/leg"));
@@ -65,22 +65,31 @@ TEST("a snapshot shows nodes and topics") {
     CHECK(snapshot.type("/other", std::nothrow).error().code() == rnet::Code::bad_value);
     CHECK(snapshot.to_json().find("\"pid\":" + std::to_string(getpid())) != std::string::npos);
 
+    rnet_node* in_c = nullptr;
+    auto options = rnet::detail::initialised<rnet_node_options>();
+    options.domain = place.name.c_str();
+    options.dir = place.dir.c_str();
+    CHECK(rnet_node_new("in_c", &options, &in_c, nullptr) == RNET_OK);
+    const auto both = domain.snapshot().nodes();
+    CHECK(both.size() == 2 && std::count_if(both.begin(), both.end(), [](auto& it) { return it.language == "c"; }) == 1);
+    rnet_node_free(in_c);
+
     const auto one = domain.snapshot("/leg");
     CHECK(one.topics().size() == 1 && one.nodes()[0].publishes == std::vector<std::string>{"/leg"});
     CHECK(domain.snapshot("/leg//", std::nothrow).error().code() == rnet::Code::bad_name);
 }
 
 TEST("a watcher reports nodes that join, leave and die") {
-    robot::Domain place;
-    auto domain = place.open();
+    check::Domain place;
+    auto domain = robot::open(place);
     auto watcher = domain.watch_nodes();
     CHECK(!watcher.try_recv());
     CHECK(watcher.recv_for(1ms, std::nothrow).error().code() == rnet::Code::timeout);
     {
         auto node = place.node();
-        CHECK(next_change(watcher, "/robot") == rnet::WatchedChange::joined);
+        CHECK(next_change(watcher, "/test") == rnet::WatchedChange::joined);
     }
-    CHECK(next_change(watcher, "/robot") == rnet::WatchedChange::left);
+    CHECK(next_change(watcher, "/test") == rnet::WatchedChange::left);
     const pid_t child = fork();
     if (child == 0) {
         auto node = place.node("child");
@@ -97,8 +106,8 @@ TEST("a watcher reports nodes that join, leave and die") {
 }
 
 TEST("a follower receives from outside") {
-    robot::Domain place;
-    auto domain = place.open();
+    check::Domain place;
+    auto domain = robot::open(place);
     // Before the topic exists.
     auto follower = domain.follow("/leg");
     CHECK(!follower.try_recv());
@@ -112,7 +121,7 @@ TEST("a follower receives from outside") {
     for (int n = 0; n < 3; ++n) leg.send(Leg{0.5, n, 2});
     for (unsigned n = 0; n < 3; ++n) {
         const auto message = follower.recv_for(10s);
-        CHECK(message.topic() == "/leg" && message.node() == "/robot" && message.type_name() == "Leg");
+        CHECK(message.topic() == "/leg" && message.node() == "/test" && message.type_name() == "Leg");
         CHECK(message.seq() == n && message.missed() == 0 && message.sent_ns() <= rnet_now_ns());
         const std::string json = rnet::to_json(follower.type(), message.data());
         CHECK(json == R"({"force":0.5,"turns":)" + std::to_string(n) + R"(,"side":2})");
@@ -130,9 +139,9 @@ TEST("a follower receives from outside") {
 }
 
 TEST("closing ends the wait of another thread, which alone may use the object") {
-    robot::Domain place;
+    check::Domain place;
     auto node = place.node();
-    auto domain = place.open();
+    auto domain = robot::open(place);
     auto follower = domain.follow("/text");
     std::thread waits([&] { CHECK(end_of(follower) == rnet::Code::closed); });
     while (follower.try_recv(std::nothrow)) std::this_thread::yield();
@@ -142,7 +151,7 @@ TEST("closing ends the wait of another thread, which alone may use the object") 
     CHECK(follower.try_recv(std::nothrow).error().code() == rnet::Code::closed);
 
     auto watcher = domain.watch_nodes();
-    CHECK(watcher.recv().node == "/robot");
+    CHECK(watcher.recv().node == "/test");
     std::thread watches([&] { CHECK(end_of(watcher) == rnet::Code::closed); });
     while (watcher.try_recv(std::nothrow)) std::this_thread::yield();
     watcher.close();
@@ -150,9 +159,9 @@ TEST("closing ends the wait of another thread, which alone may use the object") 
 }
 
 TEST("a forked child leaves the objects of its parent alone") {
-    robot::Domain place;
+    check::Domain place;
     auto node = place.node();
-    auto domain = place.open();
+    auto domain = robot::open(place);
     auto follower = domain.follow("/text");
     auto watcher = domain.watch_nodes();
     CHECK(!follower.try_recv() && domain.snapshot().nodes().size() == 1);
@@ -189,7 +198,7 @@ TEST("null, and objects that are freed in any order") {
     rnet_snapshot_free(nullptr);
     rnet_domain_free(nullptr);
 
-    robot::Domain place;
+    check::Domain place;
     auto node = place.node();
     auto text = node.publisher("/text");
     rnet_domain* domain = nullptr;
@@ -198,7 +207,7 @@ TEST("null, and objects that are freed in any order") {
     CHECK(rnet_domain_follow(domain, "/text", false, &follower, nullptr) == RNET_OK);
     CHECK(rnet_domain_snapshot(domain, nullptr, &snapshot, nullptr) == RNET_OK);
     rnet_domain_free(domain);
-    CHECK(std::strcmp(rnet_snapshot_node(snapshot, 0)->name, "/robot") == 0);
+    CHECK(std::strcmp(rnet_snapshot_node(snapshot, 0)->name, "/test") == 0);
     CHECK(!rnet_snapshot_node(snapshot, 1));
     CHECK(rnet_follower_recv(follower, -1, &message, nullptr) == RNET_INVALID_ARGUMENT);
     CHECK(rnet_follower_recv(follower, 0, &message, nullptr) == RNET_OK && !message);

@@ -247,21 +247,17 @@ TEST("null, wrong kinds and wrong sizes are errors of the C API") {
     rnet_node* node = domain.node.handle();
     CHECK(failure(rnet_param_declare, node, "gain", &options, nullptr, nullptr, nullptr, &param).first ==
           RNET_OK);
-    double number = 0;
-    bool flag = false;
-    CHECK(rnet_param_get_float(param, &number, nullptr) == RNET_OK && number == 3.0);
-    CHECK(rnet_param_get_bool(param, &flag, nullptr) == RNET_STATE_TYPE);
+    rnet_value_data data{};
+    CHECK(rnet_param_read(param, &data, nullptr) == RNET_OK && data.kind == RNET_VALUE_FLOAT && data.number == 3.0);
+    CHECK(failure(rnet_param_read, param, nullptr).first == RNET_INVALID_ARGUMENT);
     CHECK(failure(rnet_param_set, param, nullptr).second == "value is null");
     CHECK(failure(rnet_param_on_change, param, nullptr, nullptr, nullptr, nullptr).second ==
           "on_change is null");
     CHECK(failure(rnet_param_get, nullptr, nullptr).second == "param is null");
-    rnet_param_info info{};
-    CHECK(rnet_param_describe(param, &info, nullptr) == RNET_INVALID_ARGUMENT);
+    CHECK(std::string(rnet_param_describe(param)->kind) == "float" && !rnet_param_describe(nullptr));
     rnet_param_list* list = nullptr;
     CHECK(rnet_state_params(State::open(domain.node).handle(), &list, nullptr) == RNET_OK);
-    info.struct_size = sizeof info;
-    CHECK(rnet_param_list_count(list) == 1 &&
-          rnet_param_list_get(list, 1, &info, nullptr) == RNET_INVALID_ARGUMENT);
+    CHECK(std::string(rnet_param_list_get(list, 0)->name) == "/gain" && !rnet_param_list_get(list, 1));
     rnet_param_list_free(list);
     rnet_param_free(param);
     rnet_param_free(nullptr);

@@ -138,7 +138,8 @@ TEST("types that differ are reported") {
     auto raw = node.subscriber("/typed");
     publisher.wait_for_subscribers_for(1, limit);
     publisher.send({{1, 0, 0}, 0});
-    CHECK(raw.recv_for(limit).bytes().size() == sizeof(Force));
+    const auto bytes = raw.recv_for(limit);
+    CHECK(bytes.bytes().size() == sizeof(Force));
     const std::uint8_t one = 1;
     CHECK(rnet_publisher_send(publisher.handle(), &one, 1, nullptr) == RNET_BAD_VALUE);
 }

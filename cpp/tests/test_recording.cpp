@@ -33,16 +33,16 @@ struct Folder {
     std::string operator/(const char* name) const { return (path / name).string(); }
 };
 
-rnet::RecorderOptions options_of(const robot::Domain& domain) {
+rnet::RecorderOptions options_of(const check::Domain& domain) {
     rnet::RecorderOptions options;
-    options.domain = domain.options();
+    options.domain = robot::options_of(domain);
     options.state = false;
     return options;
 }
 
 /// Records 5 texts on /text, 20 legs on /leg, and one text on /secret, which is left out.
 rnet::RecorderReport record(const std::string& file) {
-    robot::Domain domain;
+    check::Domain domain;
     auto node = domain.node();
     auto text = node.publisher("/text"), secret = node.publisher("/secret");
     auto leg = node.publisher<Leg>("/leg");
@@ -85,13 +85,13 @@ TEST("a recording has the messages that were sent") {
     CHECK(topics.at("/leg").message_count == 20 && topics.at("/text").message_count == 5);
     CHECK(topics.at("/leg").types == std::set<std::string>{"Leg"});
     CHECK(topics.at("/text").types == std::set<std::string>{""});
-    CHECK(topics.at("/leg").nodes == std::set<std::string>{"/robot"});
+    CHECK(topics.at("/leg").nodes == std::set<std::string>{"/test"});
     CHECK(recording.metadata().at("rnet.recording").count("host") == 1);
 
     int n = 0;
     for (const auto& leg : recording.messages<Leg>("/leg")) {
         CHECK(leg->turns == n && leg->force == n / 4.0 && leg.value().side == 1);
-        CHECK(leg.topic() == "/leg" && leg.node() == "/robot" && leg.type_name() == "Leg");
+        CHECK(leg.topic() == "/leg" && leg.node() == "/test" && leg.type_name() == "Leg");
         CHECK(leg.sequence() == static_cast<unsigned>(n));
         CHECK(leg.publish_time() <= leg.log_time() && leg.log_time() >= *recording.start_time());
         CHECK(leg.log_time() <= *recording.end_time());
@@ -176,7 +176,7 @@ TEST("a truncated recording is read as far as it goes") {
 TEST("a damaged part is an error, and reading continues after it") {
     Folder folder;
     const std::string file = folder / "run.mcap";
-    robot::Domain domain;
+    check::Domain domain;
     auto node = domain.node();
     rnet::PublisherOptions long_log;
     long_log.log_len_bytes = 4 << 20;
@@ -216,7 +216,7 @@ TEST("a damaged part is an error, and reading continues after it") {
 
 TEST("a recording ends after its time, and is split") {
     Folder folder;
-    robot::Domain domain;
+    check::Domain domain;
     auto node = domain.node();
     auto text = node.publisher("/text");
     auto options = options_of(domain);
@@ -242,7 +242,7 @@ TEST("a recording ends after its time, and is split") {
 TEST("options are checked") {
     Folder folder;
     const std::string file = folder / "run.mcap";
-    robot::Domain domain;
+    check::Domain domain;
     auto options = options_of(domain);
     options.topics = {"no slash//"};
     auto code_of = [&] { return rnet::Recorder::start(file, options, std::nothrow).error().code(); };
@@ -310,7 +310,7 @@ TEST("null, and objects that are freed in any order") {
 
 TEST("a stopped recorder is closed, and a forked child leaves it alone") {
     Folder folder;
-    robot::Domain domain;
+    check::Domain domain;
     auto node = domain.node();
     auto text = node.publisher("/text");
     auto recorder = rnet::Recorder::start(folder / "run.mcap", options_of(domain));

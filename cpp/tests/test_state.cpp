@@ -363,7 +363,7 @@ TEST("a watch has a file descriptor") {
     std::optional<rnet::Change> change;
     while (!(change = watch.try_recv())) CHECK(poll(&waits, 1, 10000) == 1);
     CHECK(change->get<int>() == 1);
-    CHECK_CODE(invalid_argument, watch.recv());
+    CHECK_CODE(timeout, watch.recv_for(1ms));
     rnet::Guard guard = watch.on([](const rnet::Change&) {});
     CHECK_CODE(closed, watch.try_recv());
 }
@@ -468,12 +468,12 @@ TEST("null and wrong sizes are errors") {
     CHECK(failure(rnet_state_get, state.handle(), nullptr, &value).second == "key is null");
     state.set("/k", 1);
     CHECK(failure(rnet_state_get, state.handle(), "/k", nullptr).first == RNET_INVALID_ARGUMENT);
-    CHECK(failure(rnet_state_entry, state.handle(), "/k", nullptr).first == RNET_INVALID_ARGUMENT);
+    CHECK(failure(rnet_state_entry, state.handle(), "/k", nullptr, nullptr, nullptr).first == RNET_INVALID_ARGUMENT);
     CHECK(failure(rnet_state_set, state.handle(), "/k", nullptr, nullptr, nullptr).second == "value is null");
     CHECK(rnet_state_get(nullptr, nullptr, nullptr, nullptr) == RNET_INVALID_ARGUMENT);
     CHECK(failure(rnet_watch_recv, nullptr, 0, nullptr).second == "watch is null");
     CHECK(failure(rnet_transaction_commit, nullptr, nullptr).second == "transaction is null");
-    CHECK(failure(rnet_replica_recv, nullptr, 0, nullptr).second == "replica is null");
+    CHECK(failure(rnet_state_recv, nullptr, 0, nullptr).second == "state is null");
     rnet_value_free(nullptr);
     rnet_entry_free(nullptr);
     rnet_entry_list_free(nullptr);
@@ -481,10 +481,18 @@ TEST("null and wrong sizes are errors") {
     rnet_transaction_free(nullptr);
     rnet_watch_free(nullptr);
     rnet_watch_close(nullptr);
-    rnet_remote_state_free(nullptr);
-    rnet_replica_free(nullptr);
+    rnet_state_close(nullptr);
     rnet_state_free(nullptr);
-    CHECK(rnet_value_kind_of(nullptr) == RNET_VALUE_NONE && rnet_value_copy(nullptr) == nullptr);
+    CHECK(rnet_value_read(nullptr).kind == RNET_VALUE_NONE && rnet_value_copy(nullptr) == nullptr);
+    // The state of a domain is neither that of another host nor a copy of it.
+    CHECK(failure(rnet_state_mirror, state.handle(), "/k", nullptr).first == RNET_INVALID_ARGUMENT);
+    CHECK(failure(rnet_state_age, state.handle(), nullptr, nullptr).first == RNET_INVALID_ARGUMENT);
+    CHECK(failure(rnet_state_recv, state.handle(), 0, nullptr).first == RNET_INVALID_ARGUMENT);
+    for (int kind : {RNET_VALUE_NONE + 0, RNET_VALUE_UNREADABLE + 0, 77}) {
+        rnet_value_data data{};
+        data.kind = kind;
+        CHECK(failure(rnet_value_new, data, &value).second.find("of which no value") != std::string::npos);
+    }
     CHECK(rnet_value_item(nullptr, 0) == nullptr && rnet_entry_list_get(nullptr, 0) == nullptr);
 
     const Value one(1);
@@ -509,30 +517,16 @@ TEST("null and wrong sizes are errors") {
     newer.unknown = 1;
     CHECK(failure(set_newer).first == RNET_INVALID_ARGUMENT);
     rnet_entry* entry = nullptr;
-    CHECK(rnet_state_entry(state.handle(), "/k", &entry, nullptr) == RNET_OK);
+    std::int64_t age_ns = 1;
+    bool is_stale = true;
+    CHECK(rnet_state_entry(state.handle(), "/k", &entry, &age_ns, &is_stale, nullptr) == RNET_OK);
+    CHECK(age_ns == 0 && !is_stale);
     rnet_entry_info info{};
     CHECK(failure(rnet_entry_read, entry, &info).first == RNET_INVALID_ARGUMENT);
     info.struct_size = offsetof(rnet_entry_info, version);
     info.version = 77;
     CHECK(rnet_entry_read(entry, &info, nullptr) == RNET_OK && info.revision > 0 && info.version == 77);
     rnet_entry_free(entry);
-}
-
-TEST("the C functions for plain types need no value objects") {
-    Domain domain;
-    const State state = State::open(domain.node);
-    CHECK(rnet_state_set_bool(state.handle(), "/b", true, nullptr) == RNET_OK);
-    CHECK(rnet_state_set_int(state.handle(), "/i", 3, nullptr) == RNET_OK);
-    CHECK(rnet_state_set_float(state.handle(), "/f", 0.5, nullptr) == RNET_OK);
-    CHECK(rnet_state_set_string(state.handle(), "/s", "idle", nullptr) == RNET_OK);
-    double gain = 2.0;
-    bool found = true;
-    CHECK(rnet_state_get_float(state.handle(), "/absent", &gain, &found, nullptr) == RNET_OK &&
-          gain == 2.0 && !found);
-    CHECK(rnet_state_get_float(state.handle(), "/f", &gain, nullptr, nullptr) == RNET_OK && gain == 0.5);
-    CHECK(rnet_state_get_float(state.handle(), "/i", &gain, nullptr, nullptr) == RNET_STATE_TYPE);
-    CHECK(state.get<std::string>("/s") == "idle" && state.get<bool>("/b") == true &&
-          state.get<int>("/i") == 3);
 }
 
 TEST("the last will of a killed process takes effect") {

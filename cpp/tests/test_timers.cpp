@@ -155,7 +155,7 @@ TEST("the context of a timer is freed once, also on an error") {
 TEST("a rate gives multiples of its period, and counts overruns") {
     rnet::Rate rate(1000.0);
     const auto first = rate.sleep(), second = rate.sleep();
-    CHECK(first.number == 1 && second.number > first.number);
+    CHECK(first.number > 0 && second.number > first.number);
     CHECK((second.due_ns - first.due_ns) % 1'000'000 == 0);
     std::this_thread::sleep_for(5ms);  // sleep: lets ticks pass
     const auto late = rate.sleep();

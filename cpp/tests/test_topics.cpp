@@ -104,6 +104,33 @@ TEST("loans are filled in place") {
     CHECK(sample->newton[0] == 1.5 && sample->time_ns == 3);
 }
 
+TEST("a loan is sent with metadata, and cut to what was used") {
+    Domain domain;
+    auto node = domain.node();
+    auto publisher = node.publisher("/loan", reliable_publisher());
+    auto subscriber = node.subscriber("/loan", reliable());
+    publisher.wait_for_subscribers_for(1, limit);
+    for (std::size_t len : {std::size_t{100}, std::size_t{100'000}}) {
+        auto loan = publisher.loan(len);
+        const auto* memory = loan.data();
+        loan.truncate(len / 2);
+        CHECK(loan.size() == len / 2 && loan.data() == memory);
+        CHECK(thrown([&] { loan.truncate(len); }) == Code::bad_value && loan.size() == len / 2);
+        loan[len / 2 - 1] = 5;
+        loan.send({1'234, 7});
+        CHECK(thrown([&] { loan.truncate(1); }) == Code::closed);
+        CHECK(thrown([&] { loan.send({1, 1}); }) == Code::closed);
+        auto sample = subscriber.recv_view_for(limit);
+        CHECK(sample.bytes().size() == len / 2 && sample.bytes()[len / 2 - 1] == 5);
+        CHECK(sample.source_ns() == 1'234 && sample.correlation() == 7u);
+    }
+    // A plain message has one length: a shorter one is refused, and the loan stays.
+    auto forces = node.publisher<Force>("/force");
+    auto force = forces.loan();
+    CHECK(rnet_loan_truncate(force.handle(), 1, nullptr) == RNET_OK);
+    CHECK(thrown([&] { force.send(); }) == Code::bad_value && rnet_loan_data(force.handle()).len == 1);
+}
+
 TEST("a loan stays valid when its publisher is closed") {
     Domain domain;
     auto node = domain.node();

@@ -45,10 +45,7 @@ public:
     }
     template <class M = F>
     Result<void> feedback(const M& feedback, std::nothrow_t) {
-        Bytes bytes = detail::encoded<F>(feedback, buffer_);
-        rnet_error* error = nullptr;
-        auto code = rnet_request_feedback(handle(), bytes.data(), bytes.size(), &error);
-        return detail::check(code, error);
+        return detail::send_to_caller<F>(handle(), feedback, buffer_);
     }
 
 private:
@@ -102,12 +99,8 @@ Result<Service> serve_action(const N& node, std::string_view name, H handler, co
     if (!given) return given.error();
     given->policy = static_cast<int>(options.policy);
     given->queue = options.queue;
-    rnet_service* made = nullptr;
-    rnet_error* error = nullptr;
-    auto code = rnet_action_new(node.handle(), std::string(name).c_str(), &*given, run,
-                                detail::context_of(std::move(handler)), detail::free_context<H>, &made,
-                                &error);
-    return detail::owned<Service>(code, made, error);
+    return detail::made_by<Service>(rnet_action_new, node.handle(), detail::CText(name), &*given, run,
+                                    detail::context_of(std::move(handler)), detail::free_context<H>);
 }
 template <class G, class F, class R, class N, class H>
 Service serve_action(const N& node, std::string_view name, H handler, const ActionOptions& options = {}) {
@@ -124,20 +117,20 @@ public:
     std::optional<Received<F>> feedback() { return feedback(std::nothrow).value(); }
     Result<std::optional<Received<F>>> feedback(std::nothrow_t) { return feedback_ns(RNET_FOREVER); }
     /// As feedback(), for a time; then Code::timeout.
-    std::optional<Received<F>> feedback_for(std::chrono::nanoseconds limit) {
+    std::optional<Received<F>> feedback_for(detail::TimeLimit limit) {
         return feedback_for(limit, std::nothrow).value();
     }
-    Result<std::optional<Received<F>>> feedback_for(std::chrono::nanoseconds limit, std::nothrow_t) {
-        return feedback_ns(limit.count());
+    Result<std::optional<Received<F>>> feedback_for(detail::TimeLimit limit, std::nothrow_t) {
+        return feedback_ns(limit.ns());
     }
 
     /// Waits for the result, which is given once.
     Received<R> result() { return result(std::nothrow).value(); }
     Result<Received<R>> result(std::nothrow_t) { return result_ns(RNET_FOREVER); }
     /// As result(), for a time: after Code::timeout the goal continues, unless its own time limit is over.
-    Received<R> result_for(std::chrono::nanoseconds limit) { return result_for(limit, std::nothrow).value(); }
-    Result<Received<R>> result_for(std::chrono::nanoseconds limit, std::nothrow_t) {
-        return result_ns(limit.count());
+    Received<R> result_for(detail::TimeLimit limit) { return result_for(limit, std::nothrow).value(); }
+    Result<Received<R>> result_for(detail::TimeLimit limit, std::nothrow_t) {
+        return result_ns(limit.ns());
     }
     /// As result(), and calls `on_feedback` with each feedback before it, on this thread.
     template <class OnFeedback>
@@ -157,24 +150,16 @@ public:
     /// Asks the server to cancel it: it ends with Code::cancelled once its handler has returned.
     void cancel() { cancel(std::nothrow).value(); }
     Result<void> cancel(std::nothrow_t) {
-        rnet_error* error = nullptr;
-        auto code = rnet_goal_cancel(handle(), &error);
-        return detail::check(code, error);
+        return detail::success_of(rnet_goal_cancel, handle());
     }
     rnet_goal* handle() const noexcept { return handle_.get(); }
 
 private:
     Result<std::optional<Received<F>>> feedback_ns(std::int64_t limit) {
-        rnet_sample* sample = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_goal_feedback(handle(), limit, &sample, &error);
-        return detail::received_or_end<F>(code, sample, error);
+        return detail::received_or_end<F>(rnet_goal_feedback, handle(), limit);
     }
     Result<Received<R>> result_ns(std::int64_t limit) {
-        rnet_sample* sample = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_goal_result(handle(), limit, &sample, &error);
-        return detail::received<R>(code, sample, error);
+        return detail::received_by<R>(rnet_goal_result, handle(), limit);
     }
 
     detail::Handle<rnet_goal, rnet_goal_free> handle_;
@@ -190,10 +175,8 @@ public:
         detail::ActionTypes<G, F, R> types;
         auto given = types.options();
         if (!given) return given.error();
-        rnet_action_client* made = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_action_client_new(node.handle(), std::string(name).c_str(), &*given, &made, &error);
-        return detail::owned<ActionClient>(code, made, error);
+        return detail::made_by<ActionClient>(rnet_action_client_new, node.handle(), detail::CText(name),
+                                             &*given);
     }
     template <class N>
     static ActionClient open(const N& node, std::string_view name) {
@@ -206,45 +189,35 @@ public:
         return send(goal, options, std::nothrow).value();
     }
     Result<Goal<F, R>> send(const G& goal, const CallOptions& options, std::nothrow_t) const {
-        std::vector<std::uint8_t> buffer;
-        Bytes bytes = detail::encoded<G>(goal, buffer);
+        const detail::Encoded<G> bytes(goal);
         auto given = detail::call_options(options);
-        rnet_goal* made = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_action_client_send(handle(), bytes.data(), bytes.size(), &given, &made, &error);
-        return detail::owned<Goal<F, R>>(code, made, error);
+        return detail::made_by<Goal<F, R>>(rnet_action_client_send, handle(), bytes.data(), bytes.size(),
+                                           &given);
     }
 
     /// Asks all servers of the action to cancel all goals, of every client; returns the number of servers.
     std::size_t cancel_all() const { return cancel_all(std::nothrow).value(); }
-    Result<std::size_t> cancel_all(std::nothrow_t) const { return count(rnet_action_client_cancel_all); }
+    Result<std::size_t> cancel_all(std::nothrow_t) const {
+        return detail::result_of<std::size_t>(rnet_action_client_cancel_all, handle());
+    }
     /// The name of the action, with its leading slash.
-    std::string_view name() const noexcept { return rnet_action_client_name(handle()); }
+    std::string_view name() const& noexcept { return rnet_action_client_name(handle()); }
+    std::string name() && { return std::string(name()); }
     /// Number of servers that would accept or refuse a goal now.
     std::size_t server_count() const { return server_count(std::nothrow).value(); }
-    Result<std::size_t> server_count(std::nothrow_t) const { return count(rnet_action_client_server_count); }
+    Result<std::size_t> server_count(std::nothrow_t) const {
+        return detail::server_count(stats(std::nothrow));
+    }
     /// Its counters.
     rnet_client_stats stats() const { return stats(std::nothrow).value(); }
     Result<rnet_client_stats> stats(std::nothrow_t) const {
-        auto stats = detail::initialised<rnet_client_stats>();
-        rnet_error* error = nullptr;
-        auto code = rnet_action_client_get_stats(handle(), &stats, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return stats;
+        return detail::filled_by<rnet_client_stats>(rnet_action_client_get_stats, handle());
     }
     /// Closes it: its goals are cancelled and end with Code::closed.
     void close() noexcept { rnet_action_client_close(handle()); }
     rnet_action_client* handle() const noexcept { return handle_.get(); }
 
 private:
-    Result<std::size_t> count(decltype(rnet_action_client_server_count) ask) const {
-        std::size_t count = 0;
-        rnet_error* error = nullptr;
-        auto code = ask(handle(), &count, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return count;
-    }
-
     detail::Handle<rnet_action_client, rnet_action_client_free> handle_;
 };
 

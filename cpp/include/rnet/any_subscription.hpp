@@ -16,7 +16,7 @@
 namespace rnet {
 
 /// A callback for all topics that match a pattern, until this is destroyed. Then it does not run and is not
-/// called again, except if that happens within a callback of the same node.
+/// called again, except if that happens within a callback.
 class [[nodiscard]] AnySubscription {
 public:
     /// Takes over an object of the C API.
@@ -25,22 +25,14 @@ public:
     /// The topics found so far, including those without a publisher now.
     std::vector<std::string> topics() const { return topics(std::nothrow).value(); }
     Result<std::vector<std::string>> topics(std::nothrow_t) const {
-        rnet_name_list* list = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_any_subscription_topics(handle(), &list, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return detail::names_from(list);
+        return detail::texts_from(rnet_any_subscription_topics, handle());
     }
     /// Received and lost messages of one topic by publisher.
     std::vector<PublisherStats> stats(std::string_view topic) const {
         return stats(topic, std::nothrow).value();
     }
     Result<std::vector<PublisherStats>> stats(std::string_view topic, std::nothrow_t) const {
-        rnet_stats_list* list = nullptr;
-        rnet_error* error = nullptr;
-        const auto code = rnet_any_subscription_stats(handle(), std::string(topic).c_str(), &list, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return detail::stats_from(list);
+        return detail::stats_from(rnet_any_subscription_stats, handle(), detail::CText(topic));
     }
     /// Ends the callback.
     void close() noexcept { handle_.reset(); }
@@ -59,13 +51,9 @@ Result<AnySubscription> subscribe_any(const N& node, std::string_view pattern, F
     using Listener = detail::Listener<Bytes, std::decay_t<F>, std::decay_t<E>>;
     const auto given = detail::options_of(options, Type());
     auto* listener = new Listener{std::forward<F>(callback), std::forward<E>(on_error), {}};
-    rnet_any_subscription* made = nullptr;
-    rnet_error* error = nullptr;
-    const rnet_code code =
-        rnet_node_subscribe_any(node.handle(), std::string(pattern).c_str(), &given, Listener::message,
-                                Listener::error, listener, detail::free_context<Listener>, &made, &error);
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return AnySubscription(made);
+    return detail::made_by<AnySubscription>(rnet_node_subscribe_any, node.handle(), detail::CText(pattern),
+                                            &given, Listener::message, Listener::error, listener,
+                                            detail::free_context<Listener>);
 }
 template <class N, class F, class E = detail::IgnoreErrors>
 AnySubscription subscribe_any(const N& node, std::string_view pattern, F&& callback,

@@ -134,35 +134,28 @@ public:
     explicit Command(rnet_command* command) noexcept : handle_(command) {}
 
     /// The topic.
-    std::string_view topic() const noexcept { return rnet_command_topic(handle()); }
+    std::string_view topic() const& noexcept { return rnet_command_topic(handle()); }
+    std::string topic() && { return std::string(topic()); }
     /// The present driver, and whether the receiver has fallen back.
     CommandStatus status() const { return status(std::nothrow).value(); }
     Result<CommandStatus> status(std::nothrow_t) const {
-        rnet_command_status* made = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_command_get_status(handle(), &made, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        detail::Handle<rnet_command_status, rnet_command_status_free> owned(made);
-        CommandStatus status;
-        status.driver = rnet_command_status_driver(made);
-        status.priority = rnet_command_status_priority(made);
-        status.number = rnet_command_status_number(made);
-        status.in_force = rnet_command_status_in_force(made);
-        status.reason = static_cast<FallbackReason>(rnet_command_status_reason(made));
-        status.fallback_failed = rnet_command_status_fallback_failed(made);
-        return status;
+        auto made = detail::result_of<rnet_command_status*>(rnet_command_get_status, handle());
+        if (!made) return made.error();
+        const detail::Handle<rnet_command_status, rnet_command_status_free> owned(*made);
+        return CommandStatus{owned->driver,   owned->priority, owned->number,
+                             owned->in_force, static_cast<FallbackReason>(owned->reason),
+                             owned->fallback_failed};
     }
     /// Its counters.
     rnet_command_stats stats() const { return stats(std::nothrow).value(); }
     Result<rnet_command_stats> stats(std::nothrow_t) const {
-        auto stats = detail::initialised<rnet_command_stats>();
-        rnet_error* error = nullptr;
-        auto code = rnet_command_get_stats(handle(), &stats, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return stats;
+        return detail::filled_by<rnet_command_stats>(rnet_command_get_stats, handle());
     }
     /// Falls back for the last time, and closes it.
-    void close() noexcept { rnet_command_close(handle()); }
+    void close() noexcept {
+        rnet_command_close(handle());
+        detail::from_library();
+    }
     rnet_command* handle() const noexcept { return handle_.get(); }
 
 private:
@@ -191,7 +184,7 @@ private:
         auto type = detail::type_of<T>();
         auto given = detail::initialised<rnet_command_options>();
         given.message_type = type ? type->handle() : nullptr;
-        given.deadline_ns = options.deadline.count();
+        given.deadline_ns = detail::option_ns(options.deadline);
         given.fallback = fallback.kind_;
         given.fallback_message = {fallback.message_.data(), fallback.message_.size()};
         given.forward = forward;
@@ -200,11 +193,8 @@ private:
             free_context(context);
             return type.error();
         }
-        rnet_command* made = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_command_new(node, std::string(topic).c_str(), &given, apply, on_fallback, context,
-                                     free_context, &made, &error);
-        return detail::owned<Command>(code, made, error);
+        return detail::made_by<Command>(rnet_command_new, node, detail::CText(topic), &given, apply,
+                                        on_fallback, context, free_context);
     }
 
     detail::Handle<rnet_command, rnet_command_free> handle_;
@@ -241,12 +231,9 @@ public:
         given.priority = options.priority;
         given.auto_retake = options.auto_retake;
         given.outlasts_driver = options.outlasts_driver;
-        given.lease_ns = options.lease.count();
-        given.timeout_ns = options.timeout.count();
-        rnet_driver* made = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_driver_take(node.handle(), std::string(topic).c_str(), &given, &made, &error);
-        return detail::owned<Driver>(code, made, error);
+        given.lease_ns = detail::option_ns(options.lease);
+        given.timeout_ns = detail::option_ns(options.timeout);
+        return detail::made_by<Driver>(rnet_driver_take, node.handle(), detail::CText(topic), &given);
     }
     template <class N>
     static Driver take(const N& node, std::string_view topic, const DriverOptions& options = {}) {
@@ -258,24 +245,18 @@ public:
     void send(const T& command) { send(command, std::nothrow).value(); }
     Result<void> send(const T& command, std::nothrow_t) {
         Bytes bytes = detail::encoded<T>(command, buffer_);
-        rnet_error* error = nullptr;
-        auto code = rnet_driver_send(handle(), bytes.data(), bytes.size(), &error);
-        return detail::check(code, error);
+        return detail::success_of(rnet_driver_send, handle(), bytes.data(), bytes.size());
     }
     /// Renews the lease without a command.
     void renew() { renew(std::nothrow).value(); }
-    Result<void> renew(std::nothrow_t) {
-        rnet_error* error = nullptr;
-        auto code = rnet_driver_renew(handle(), &error);
-        return detail::check(code, error);
-    }
+    Result<void> renew(std::nothrow_t) { return detail::success_of(rnet_driver_renew, handle()); }
     /// Takes authority again after it has ended; waits for a receiver, for the time limit of the options.
     void retake() { retake(std::nothrow).value(); }
     Result<void> retake(std::nothrow_t) { return retake_ns(0); }
     /// As retake(), for a time of its own.
-    void retake_for(std::chrono::nanoseconds limit) { retake_for(limit, std::nothrow).value(); }
-    Result<void> retake_for(std::chrono::nanoseconds limit, std::nothrow_t) {
-        return retake_ns(limit.count() > 0 ? limit.count() : 1);
+    void retake_for(detail::TimeLimit limit) { retake_for(limit, std::nothrow).value(); }
+    Result<void> retake_for(detail::TimeLimit limit, std::nothrow_t) {
+        return retake_ns(limit.wait_ns());
     }
     /// Whether it has authority, as last reported by the receiver; false once it is closed.
     bool in_force() const noexcept {
@@ -285,30 +266,21 @@ public:
     /// The number of its authority: higher for each that the receiver grants.
     std::uint64_t number() const { return number(std::nothrow).value(); }
     Result<std::uint64_t> number(std::nothrow_t) const {
-        std::uint64_t number = 0;
-        rnet_error* error = nullptr;
-        auto code = rnet_driver_number(handle(), &number, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return number;
+        return detail::result_of<std::uint64_t>(rnet_driver_number, handle());
     }
     /// The topic.
-    std::string_view topic() const noexcept { return rnet_driver_topic(handle()); }
+    std::string_view topic() const& noexcept { return rnet_driver_topic(handle()); }
+    std::string topic() && { return std::string(topic()); }
     /// Releases authority and closes it: the receiver falls back at once.
     void release() { release(std::nothrow).value(); }
-    Result<void> release(std::nothrow_t) {
-        rnet_error* error = nullptr;
-        auto code = rnet_driver_release(handle(), &error);
-        return detail::check(code, error);
-    }
+    Result<void> release(std::nothrow_t) { return detail::success_of(rnet_driver_release, handle()); }
     /// As release(), without reporting errors.
     void close() noexcept { rnet_driver_close(handle()); }
     rnet_driver* handle() const noexcept { return handle_.get(); }
 
 private:
     Result<void> retake_ns(std::int64_t limit) {
-        rnet_error* error = nullptr;
-        auto code = rnet_driver_retake(handle(), limit, &error);
-        return detail::check(code, error);
+        return detail::success_of(rnet_driver_retake, handle(), limit);
     }
 
     std::vector<std::uint8_t> buffer_;

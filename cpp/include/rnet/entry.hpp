@@ -1,12 +1,11 @@
 // What reads of the state return, and the options of writes.
 #pragma once
 
-#include <rnet/detail/callback.hpp>
+#include <rnet/detail/receiver.hpp>
 #include <rnet/value.hpp>
 
 #include <chrono>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +44,16 @@ struct Entry {
     T get() const { return get<T>(std::nothrow).value(); }
     template <class T>
     Result<T> get(std::nothrow_t) const { return StateType<T>::get(value.handle(), key.c_str()); }
+};
+
+/// What is known of a state, with its age.
+template <class T>
+struct WithAge {
+    T value;
+    /// Time since the value was known to be current at its home.
+    std::chrono::nanoseconds age{0};
+    /// Whether the home is away, so that the value may have changed there.
+    bool is_stale = false;
 };
 
 /// Entries at one moment, sorted by key.
@@ -99,8 +108,7 @@ struct PutOptions {
 
     /// As the C API takes it: a view of this.
     rnet_put_options c() const {
-        rnet_put_options options{};
-        options.struct_size = sizeof options;
+        auto options = detail::initialised<rnet_put_options>();
         options.if_absent = if_absent || if_revision == std::uint64_t{0};
         options.if_revision = if_revision.value_or(0);
         options.ttl_ns = detail::option_ns(ttl);
@@ -160,8 +168,7 @@ inline std::optional<Value> optional_value(const rnet_value* value) {
 }
 
 inline Entry entry_of(const rnet_entry* entry) {
-    rnet_entry_info info{};
-    info.struct_size = sizeof info;
+    auto info = initialised<rnet_entry_info>();
     rnet_entry_read(entry, &info, nullptr);
     Entry made;
     made.key = info.key;
@@ -178,43 +185,79 @@ inline Entry entry_of(const rnet_entry* entry) {
     return made;
 }
 
-/// The entry, if any, that a function of the C API gives.
-template <class F, class... Args>
-Result<std::optional<Entry>> entry_from(F&& function, Args... args) {
-    auto found = result_of<rnet_entry*>(function, args...);
+/// The value of a key, if any, that a function of the C API gives.
+template <class T, class F, class Object>
+Result<std::optional<T>> value_from(F&& function, Object* object, const CText& key) {
+    auto found = Value::make(function, object, key);
     if (!found) return found.error();
-    if (!*found) return std::optional<Entry>();
+    if (!found->handle()) return std::optional<T>();
+    auto value = StateType<T>::get(found->handle(), key);
+    if (!value) return value.error();
+    return std::optional<T>(std::move(*value));
+}
+
+/// A key with a time to live of 0 would be deleted at once.
+inline Result<void> check_ttl(const PutOptions& options) {
+    if (!options.ttl || options.ttl->count() != 0) return {};
+    return Error(Code::bad_value, "time to live: it must be longer than 0; to remove the key, erase it");
+}
+
+/// Sets a key, and returns the revision of the change.
+template <class T>
+Result<std::uint64_t> set_key(const rnet_state* state, std::string_view key, const T& value,
+                              const PutOptions& options) {
+    auto given = StateType<std::decay_t<const T&>>::put(value);
+    if (!given) return given.error();
+    if (auto valid = check_ttl(options); !valid) return valid.error();
+    const auto c = options.c();
+    return result_of<std::uint64_t>(rnet_state_set, state, CText(key), given->handle(), &c);
+}
+
+/// The entry of a key, if any, and its age.
+inline Result<WithAge<std::optional<Entry>>> aged_entry(const rnet_state* state, std::string_view key) {
+    std::int64_t age_ns = 0;
+    bool is_stale = false;
+    auto found = result_of<rnet_entry*>([&](auto out, auto error) {
+        return rnet_state_entry(state, CText(key), out, &age_ns, &is_stale, error);
+    });
+    if (!found) return found.error();
     const Handle<rnet_entry, rnet_entry_free> entry(*found);
-    return std::optional<Entry>(entry_of(entry.get()));
+    WithAge<std::optional<Entry>> aged{std::nullopt, std::chrono::nanoseconds(age_ns), is_stale};
+    if (entry) aged.value = entry_of(entry.get());
+    return Result<WithAge<std::optional<Entry>>>(std::move(aged));
 }
 
 /// The entries that a function of the C API gives.
 template <class F, class... Args>
-Result<Snapshot> entries_from(F&& function, Args... args) {
+Result<Snapshot> entries_from(F&& function, Args&&... args) {
     auto found = result_of<rnet_entry_list*>(function, args...);
     if (!found) return found.error();
     const Handle<rnet_entry_list, rnet_entry_list_free> list(*found);
     Snapshot snapshot;
     snapshot.revision = rnet_entry_list_revision(list.get());
-    const std::size_t count = rnet_entry_list_count(list.get());
-    snapshot.entries.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) {
-        snapshot.entries.push_back(entry_of(rnet_entry_list_get(list.get(), i)));
+    for (std::size_t at = 0; const rnet_entry* entry = rnet_entry_list_get(list.get(), at); ++at) {
+        snapshot.entries.push_back(entry_of(entry));
     }
     return Result<Snapshot>(std::move(snapshot));
 }
 
+/// The entries under a prefix, without the revision of the state.
+inline Result<std::vector<Entry>> list_of(const rnet_state* state, std::string_view prefix) {
+    auto found = entries_from(rnet_state_list, state, CText(prefix));
+    if (!found) return found.error();
+    return std::move(found->entries);
+}
+
 /// The texts that a function of the C API gives as a list.
 template <class F, class... Args>
-Result<std::vector<std::string>> texts_from(F&& function, Args... args) {
+Result<std::vector<std::string>> texts_from(F&& function, Args&&... args) {
     auto list = Value::make(function, args...);
     if (!list) return list.error();
     return StateType<std::vector<std::string>>::get(list->handle(), "");
 }
 
 inline Change change_of(const rnet_change* change) {
-    rnet_change_info info{};
-    info.struct_size = sizeof info;
+    auto info = initialised<rnet_change_info>();
     rnet_change_read(change, &info, nullptr);
     Change made;
     made.key = info.key;
@@ -228,7 +271,7 @@ inline Change change_of(const rnet_change* change) {
 
 /// The change, if any, that a function of the C API gives.
 template <class F, class... Args>
-Result<std::optional<Change>> change_from(F&& function, Args... args) {
+Result<std::optional<Change>> change_from(F&& function, Args&&... args) {
     auto found = result_of<rnet_change*>(function, args...);
     if (!found) return found.error();
     if (!*found) return std::optional<Change>();
@@ -260,91 +303,16 @@ inline ParamInfo param_info_of(const rnet_param_info& info) {
 
 /// The parameters that a function of the C API gives.
 template <class F, class... Args>
-Result<std::vector<ParamInfo>> params_from(F&& function, Args... args) {
+Result<std::vector<ParamInfo>> params_from(F&& function, Args&&... args) {
     auto found = result_of<rnet_param_list*>(function, args...);
     if (!found) return found.error();
     const Handle<rnet_param_list, rnet_param_list_free> list(*found);
     std::vector<ParamInfo> params;
-    for (std::size_t i = 0; i < rnet_param_list_count(list.get()); ++i) {
-        rnet_param_info info{};
-        info.struct_size = sizeof info;
-        auto read = success_of(rnet_param_list_get, list.get(), i, &info);
-        if (!read) return read.error();
-        params.push_back(param_info_of(info));
+    for (std::size_t at = 0; const rnet_param_info* info = rnet_param_list_get(list.get(), at); ++at) {
+        params.push_back(param_info_of(*info));
     }
     return Result<std::vector<ParamInfo>>(std::move(params));
 }
-
-/// What receives changes: `Derived::take(timeout_ns)` returns the next one, or none if the timeout is 0.
-template <class Derived>
-class ChangeSource {
-public:
-    /// Waits for the next change.
-    Change recv() { return recv(std::nothrow).value(); }
-    Result<Change> recv(std::nothrow_t) { return wait(RNET_FOREVER); }
-    /// As recv(), for at most `limit`; then fails with Code::timeout.
-    template <class Rep, class Period>
-    Change recv_for(std::chrono::duration<Rep, Period> limit) {
-        return recv_for(limit, std::nothrow).value();
-    }
-    template <class Rep, class Period>
-    Result<Change> recv_for(std::chrono::duration<Rep, Period> limit, std::nothrow_t) {
-        // A limit of 0 is a wait that is over, and not the absence of a change.
-        const std::int64_t limit_ns = ns(limit);
-        return wait(limit_ns == 0 ? 1 : limit_ns);
-    }
-    /// The next change, if available.
-    std::optional<Change> try_recv() { return try_recv(std::nothrow).value(); }
-    Result<std::optional<Change>> try_recv(std::nothrow_t) { return self().take(0); }
-
-    /// The end of the changes: the source was closed.
-    struct End {};
-    /// Receives in a loop.
-    class Iterator {
-    public:
-        using iterator_category = std::input_iterator_tag;
-        using value_type = Change;
-        using difference_type = std::ptrdiff_t;
-        using pointer = Change*;
-        using reference = Change&;
-
-        explicit Iterator(ChangeSource* source) : source_(source) { ++*this; }
-        Change& operator*() noexcept { return *current_; }
-        Change* operator->() noexcept { return &*current_; }
-        Iterator& operator++() {
-            auto next = source_->recv(std::nothrow);
-            if (next) {
-                current_ = std::move(*next);
-            } else if (next.error().code() == Code::closed) {
-                source_ = nullptr;
-            } else {
-                raise(next.error());
-            }
-            return *this;
-        }
-        void operator++(int) { ++*this; }
-        friend bool operator==(const Iterator& at, End) noexcept { return at.source_ == nullptr; }
-        friend bool operator!=(const Iterator& at, End) noexcept { return at.source_ != nullptr; }
-
-    private:
-        ChangeSource* source_;
-        std::optional<Change> current_;
-    };
-    /// Waits for the first change.
-    Iterator begin() { return Iterator(this); }
-    End end() const noexcept { return {}; }
-
-private:
-    friend Derived;
-    ChangeSource() = default;
-
-    Derived& self() { return static_cast<Derived&>(*this); }
-    Result<Change> wait(std::int64_t timeout_ns) {
-        auto change = self().take(timeout_ns);
-        if (!change) return change.error();
-        return Result<Change>(std::move(**change));
-    }
-};
 
 }  // namespace detail
 }  // namespace rnet

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -103,15 +104,21 @@ public:
     const char* what() const noexcept override {
         return text_ ? text_->what.c_str() : rnet_code_name(static_cast<int>(code_));
     }
-    /// The topic, service or command; empty if it is not about one.
-    std::string_view topic() const noexcept { return text_ ? std::string_view(text_->topic) : ""; }
+    /// The topic, service or command; empty if it is not about one. A text of a temporary is a copy, here and in all
+    /// classes; bytes of a temporary do not compile.
+    std::string_view topic() const& noexcept { return text_ ? std::string_view(text_->topic) : ""; }
+    std::string topic() && { return std::string(topic()); }
     /// The peer node; empty if it is not about one.
-    std::string_view node() const noexcept { return text_ ? std::string_view(text_->node) : ""; }
+    std::string_view node() const& noexcept { return text_ ? std::string_view(text_->node) : ""; }
+    std::string node() && { return std::string(node()); }
     /// For Code::call_failed the kind of the handler's error, such as the class of its exception; for
     /// Code::cancelled the reason, such as "caller"; otherwise empty.
-    std::string_view kind() const noexcept { return text_ ? std::string_view(text_->kind) : ""; }
-    /// For Code::call_failed the text of the handler's error; otherwise empty.
-    std::string_view detail() const noexcept { return text_ ? std::string_view(text_->detail) : ""; }
+    std::string_view kind() const& noexcept { return text_ ? std::string_view(text_->kind) : ""; }
+    std::string kind() && { return std::string(kind()); }
+    /// For Code::call_failed the text of the handler's error; for Code::refused by an action the node whose goal
+    /// runs; otherwise empty.
+    std::string_view detail() const& noexcept { return text_ ? std::string_view(text_->detail) : ""; }
+    std::string detail() && { return std::string(detail()); }
 
 private:
     struct Text {
@@ -158,18 +165,19 @@ public:
         if (!has_value()) detail::raise(error());
         return *std::get_if<0>(&held_);
     }
-    T&& value() && {
+    T value() && {
         if (!has_value()) detail::raise(error());
         return std::move(*std::get_if<0>(&held_));
     }
     /// The value, which must exist.
     T& operator*() & { return *std::get_if<0>(&held_); }
     const T& operator*() const& { return *std::get_if<0>(&held_); }
-    T&& operator*() && { return std::move(*std::get_if<0>(&held_)); }
+    T operator*() && { return std::move(*std::get_if<0>(&held_)); }
     T* operator->() { return std::get_if<0>(&held_); }
     const T* operator->() const { return std::get_if<0>(&held_); }
     /// The error, which must exist.
     const Error& error() const& { return *std::get_if<1>(&held_); }
+    Error error() && { return std::move(*std::get_if<1>(&held_)); }
 
 private:
     std::variant<T, Error> held_;
@@ -190,6 +198,7 @@ public:
     }
     /// The error, which must exist.
     const Error& error() const& { return *error_; }
+    Error error() && { return std::move(*error_); }
 
 private:
     std::optional<Error> error_;
@@ -211,6 +220,49 @@ Options initialised() noexcept {
     options.struct_size = sizeof(Options);
     return options;
 }
+
+/// Calls a function of the C API, whose last arguments are the result and the error.
+template <class Out, class F, class... Args>
+Result<Out> result_of(F&& function, Args&&... args) {
+    Out out{};
+    rnet_error* error = nullptr;
+    const rnet_code code = function(args..., &out, &error);
+    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
+    return Result<Out>(std::move(out));
+}
+/// Calls a function of the C API, whose last argument is the error.
+template <class F, class... Args>
+Result<void> success_of(F&& function, Args&&... args) {
+    rnet_error* error = nullptr;
+    const rnet_code code = function(args..., &error);
+    return check(code, error);
+}
+/// As result_of(), for an object of the C API, which becomes one of `Owner`.
+template <class Owner, class F, class... Args>
+Result<Owner> made_by(F&& function, Args&&... args) {
+    using Made = std::remove_const_t<std::remove_pointer_t<decltype(std::declval<Owner&>().handle())>>;
+    auto made = result_of<Made*>(function, args...);
+    if (!made) return made.error();
+    return Owner(*made);
+}
+/// As result_of(), for a struct that the function fills.
+template <class Struct, class F, class... Args>
+Result<Struct> filled_by(F&& function, Args&&... args) {
+    auto filled = initialised<Struct>();
+    auto done = success_of(function, args..., &filled);
+    if (!done) return done.error();
+    return filled;
+}
+
+/// A text as an argument of the C API.
+class CText {
+public:
+    explicit CText(std::string_view text) : text_(text) {}
+    operator const char*() const noexcept { return text_.c_str(); }
+
+private:
+    std::string text_;
+};
 
 /// Owns an object of the C API.
 template <class T, void (*Free)(T*)>

@@ -6,7 +6,7 @@
 namespace rnet {
 
 /// A callback that runs until this is destroyed. Then it does not run and is not called again, except if that
-/// happens within a callback of the same node.
+/// happens within a callback.
 class [[nodiscard]] Guard {
 public:
     /// Takes over an object of the C API.

@@ -139,38 +139,38 @@ private:
 
 namespace detail {
 
-/// Registers a function with `add`, a function of the C API.
-template <class View, class Event, class Object, class Add, class F>
-Result<Guard> hook(Add add, Object* object, F&& callback) {
-    auto call = [](const Event* event, void* context) {
-        const View view(event);
-        guarded([&] { (*static_cast<std::decay_t<F>*>(context))(view); });
-    };
-    rnet_guard* made = nullptr;
-    rnet_error* error = nullptr;
-    void* context = context_of(std::forward<F>(callback));
-    rnet_code code = add(object, call, context, free_context<F>, &made, &error);
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return Guard(made);
+/// Calls a function of C++ with a view of an event of the C API.
+template <class View, class Event, class Function>
+void call_with(const Event* event, void* context) {
+    const View view(event);
+    guarded([&] { (*static_cast<Function*>(context))(view); });
 }
 
-inline auto add_match(rnet_publisher*) { return rnet_publisher_on_match; }
-inline auto add_match(rnet_subscriber*) { return rnet_subscriber_on_match; }
-inline auto add_match(rnet_subscription*) { return rnet_subscription_on_match; }
-inline auto add_deadline(rnet_publisher*) { return rnet_publisher_on_deadline; }
-inline auto add_deadline(rnet_subscriber*) { return rnet_subscriber_on_deadline; }
-inline auto add_deadline(rnet_subscription*) { return rnet_subscription_on_deadline; }
-inline auto add_liveliness(rnet_subscriber*) { return rnet_subscriber_on_liveliness; }
-inline auto add_liveliness(rnet_subscription*) { return rnet_subscription_on_liveliness; }
+/// Registers a function with `add`, a function of the C API with the argument `how`.
+template <class Function, class Add, class Object, class How, class F>
+Result<Guard> hook(Add add, Object* object, How how, F&& callback) {
+    return made_by<Guard>(add, object, how, context_of(std::forward<F>(callback)), free_context<Function>);
+}
+
+inline auto add_events(rnet_publisher*) { return rnet_publisher_on_event; }
+inline auto add_events(rnet_subscriber*) { return rnet_subscriber_on_event; }
+inline auto add_events(rnet_subscription*) { return rnet_subscription_on_event; }
+
+/// Registers a function for the events that `callbacks` has.
+template <class T, class F>
+Result<Guard> hook_events(const T& endpoint, const rnet_event_callbacks& callbacks, F&& callback) {
+    auto* handle = endpoint.handle();
+    return hook<std::decay_t<F>>(add_events(handle), handle, &callbacks, std::forward<F>(callback));
+}
 
 }  // namespace detail
 
 /// Calls `callback(const MatchEvent&)` for each match change of a publisher, subscriber or subscription.
 template <class T, class F>
 Result<Guard> on_match(const T& endpoint, F&& callback, std::nothrow_t) {
-    auto* handle = endpoint.handle();
-    return detail::hook<MatchEvent, rnet_match_event>(detail::add_match(handle), handle,
-                                                      std::forward<F>(callback));
+    auto callbacks = detail::initialised<rnet_event_callbacks>();
+    callbacks.on_match = detail::call_with<MatchEvent, rnet_match_event, std::decay_t<F>>;
+    return detail::hook_events(endpoint, callbacks, std::forward<F>(callback));
 }
 template <class T, class F>
 Guard on_match(const T& endpoint, F&& callback) {
@@ -181,9 +181,9 @@ Guard on_match(const T& endpoint, F&& callback) {
 /// subscriber or subscription.
 template <class T, class F>
 Result<Guard> on_deadline(const T& endpoint, F&& callback, std::nothrow_t) {
-    auto* handle = endpoint.handle();
-    return detail::hook<DeadlineEvent, rnet_deadline_event>(detail::add_deadline(handle), handle,
-                                                            std::forward<F>(callback));
+    auto callbacks = detail::initialised<rnet_event_callbacks>();
+    callbacks.on_deadline = detail::call_with<DeadlineEvent, rnet_deadline_event, std::decay_t<F>>;
+    return detail::hook_events(endpoint, callbacks, std::forward<F>(callback));
 }
 template <class T, class F>
 Guard on_deadline(const T& endpoint, F&& callback) {
@@ -194,9 +194,9 @@ Guard on_deadline(const T& endpoint, F&& callback) {
 /// or is no longer alive.
 template <class T, class F>
 Result<Guard> on_liveliness(const T& endpoint, F&& callback, std::nothrow_t) {
-    auto* handle = endpoint.handle();
-    return detail::hook<LivelinessEvent, rnet_liveliness_event>(detail::add_liveliness(handle), handle,
-                                                                std::forward<F>(callback));
+    auto callbacks = detail::initialised<rnet_event_callbacks>();
+    callbacks.on_liveliness = detail::call_with<LivelinessEvent, rnet_liveliness_event, std::decay_t<F>>;
+    return detail::hook_events(endpoint, callbacks, std::forward<F>(callback));
 }
 template <class T, class F>
 Guard on_liveliness(const T& endpoint, F&& callback) {
@@ -206,8 +206,9 @@ Guard on_liveliness(const T& endpoint, F&& callback) {
 /// Calls `callback(const NodeEvent&)` when nodes of the domain join, leave or die.
 template <class N, class F>
 Result<Guard> on_node(const N& node, F&& callback, std::nothrow_t) {
-    return detail::hook<NodeEvent, rnet_node_event>(rnet_node_on_node, node.handle(),
-                                                    std::forward<F>(callback));
+    using Function = std::decay_t<F>;
+    return detail::hook<Function>(rnet_node_on_node, node.handle(),
+                                  detail::call_with<NodeEvent, rnet_node_event, Function>, std::forward<F>(callback));
 }
 template <class N, class F>
 Guard on_node(const N& node, F&& callback) {
@@ -218,8 +219,9 @@ Guard on_node(const N& node, F&& callback) {
 /// exists, then when one is opened or closed.
 template <class N, class F>
 Result<Guard> on_endpoint(const N& node, F&& callback, std::nothrow_t) {
-    return detail::hook<EndpointEvent, rnet_endpoint_event>(rnet_node_on_endpoint, node.handle(),
-                                                            std::forward<F>(callback));
+    using Function = std::decay_t<F>;
+    return detail::hook<Function>(rnet_node_on_endpoint, node.handle(),
+                                  detail::call_with<EndpointEvent, rnet_endpoint_event, Function>, std::forward<F>(callback));
 }
 template <class N, class F>
 Guard on_endpoint(const N& node, F&& callback) {

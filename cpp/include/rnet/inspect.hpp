@@ -10,7 +10,7 @@
 //     }
 #pragma once
 
-#include <rnet/detail/callback.hpp>
+#include <rnet/detail/receiver.hpp>
 #include <rnet/json.hpp>
 
 #include <chrono>
@@ -38,12 +38,6 @@ inline std::vector<const char*> pointers(const std::vector<std::string>& texts) 
 
 /// A text for the C API; null if it is empty, which means the default.
 inline const char* text_or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
-
-/// A type that a call of the C API has made.
-inline Result<Type> type_of(rnet_code code, rnet_type* made, rnet_error* error) {
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return Type(made);
-}
 
 }  // namespace detail
 
@@ -143,19 +137,13 @@ public:
     /// The type of a topic: that of its first publisher, else of its first subscription. Fails with
     /// Code::bad_value if no endpoint has the topic.
     Result<Type> type(std::string_view topic, std::nothrow_t) const {
-        rnet_type* made = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_snapshot_topic_type(handle(), std::string(topic).c_str(), &made, &error);
-        return detail::type_of(code, made, error);
+        return Type::make(rnet_snapshot_topic_type, handle(), detail::CText(topic));
     }
     Type type(std::string_view topic) const { return type(topic, std::nothrow).value(); }
 
     /// All that the snapshot contains: also each publisher and subscription.
     Result<std::string> to_json(std::nothrow_t) const {
-        rnet_buffer* made = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_snapshot_to_json(handle(), &made, &error);
-        return detail::contents<std::string>(code, made, error);
+        return detail::contents_of<std::string>(rnet_snapshot_to_json, handle());
     }
     std::string to_json() const { return to_json(std::nothrow).value(); }
 
@@ -191,30 +179,13 @@ private:
 };
 
 /// Follows a topic from outside, with all its publishers. One thread at a time may use it.
-class Follower {
+class Follower : public detail::Receiver<Follower, FollowedMessage> {
 public:
     /// Takes over an object of the C API.
     explicit Follower(rnet_follower* made) : handle_(made) {}
 
-    /// Waits for the next message.
-    Result<FollowedMessage> recv(std::nothrow_t) { return some(recv_ns(RNET_FOREVER)); }
-    FollowedMessage recv() { return recv(std::nothrow).value(); }
-    /// As recv(), for at most `limit`; fails with Code::timeout.
-    Result<FollowedMessage> recv_for(std::chrono::nanoseconds limit, std::nothrow_t) {
-        return some(recv_ns(limit.count() > 0 ? limit.count() : 1));
-    }
-    FollowedMessage recv_for(std::chrono::nanoseconds limit) { return recv_for(limit, std::nothrow).value(); }
-    /// The next message, if there is one.
-    Result<std::optional<FollowedMessage>> try_recv(std::nothrow_t) { return recv_ns(0); }
-    std::optional<FollowedMessage> try_recv() { return try_recv(std::nothrow).value(); }
-
     /// The type of the last message, as its publisher declares it.
-    Result<Type> type(std::nothrow_t) {
-        rnet_type* made = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_follower_type(handle(), &made, &error);
-        return detail::type_of(code, made, error);
-    }
+    Result<Type> type(std::nothrow_t) { return Type::make(rnet_follower_type, handle()); }
     Type type() { return type(std::nothrow).value(); }
 
     /// Ends a wait of another thread; all calls fail with Code::closed from then on.
@@ -222,17 +193,12 @@ public:
     rnet_follower* handle() const noexcept { return handle_.get(); }
 
 private:
-    Result<std::optional<FollowedMessage>> recv_ns(std::int64_t timeout_ns) {
-        const rnet_followed_message* message = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_follower_recv(handle(), timeout_ns, &message, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        if (!message) return std::optional<FollowedMessage>();
-        return std::optional<FollowedMessage>(message);
-    }
-    static Result<FollowedMessage> some(Result<std::optional<FollowedMessage>> found) {
-        if (!found) return found.error();
-        return **found;
+    friend class detail::Receiver<Follower, FollowedMessage>;
+    Result<std::optional<FollowedMessage>> take(std::int64_t timeout_ns) {
+        using Message = const rnet_followed_message*;
+        auto message = detail::result_of<Message>(rnet_follower_recv, handle(), timeout_ns);
+        if (!message) return message.error();
+        return *message ? std::optional<FollowedMessage>(*message) : std::optional<FollowedMessage>();
     }
     detail::Handle<rnet_follower, rnet_follower_free> handle_;
 };
@@ -251,40 +217,26 @@ struct WatchedNode {
     WatchedChange change;
 };
 
-/// Watches the nodes of a domain from outside. One thread at a time may use it.
-class NodeWatcher {
+/// Watches the nodes of a domain from outside: receives each that joins, leaves or dies. Present nodes are
+/// reported first, as joined. One thread at a time may use it.
+class NodeWatcher : public detail::Receiver<NodeWatcher, WatchedNode> {
 public:
     /// Takes over an object of the C API.
     explicit NodeWatcher(rnet_node_watcher* made) : handle_(made) {}
-
-    /// Waits until a node joins, leaves or dies. Present nodes are reported first, as joined.
-    Result<WatchedNode> recv(std::nothrow_t) { return some(recv_ns(RNET_FOREVER)); }
-    WatchedNode recv() { return recv(std::nothrow).value(); }
-    /// As recv(), for at most `limit`; fails with Code::timeout.
-    Result<WatchedNode> recv_for(std::chrono::nanoseconds limit, std::nothrow_t) {
-        return some(recv_ns(limit.count() > 0 ? limit.count() : 1));
-    }
-    WatchedNode recv_for(std::chrono::nanoseconds limit) { return recv_for(limit, std::nothrow).value(); }
-    /// The next event, if there is one.
-    Result<std::optional<WatchedNode>> try_recv(std::nothrow_t) { return recv_ns(0); }
-    std::optional<WatchedNode> try_recv() { return try_recv(std::nothrow).value(); }
 
     /// Ends a wait of another thread; all calls fail with Code::closed from then on.
     void close() noexcept { rnet_node_watcher_close(handle()); }
     rnet_node_watcher* handle() const noexcept { return handle_.get(); }
 
 private:
-    Result<std::optional<WatchedNode>> recv_ns(std::int64_t timeout_ns) {
-        const rnet_watched_node* event = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_node_watcher_recv(handle(), timeout_ns, &event, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
+    friend class detail::Receiver<NodeWatcher, WatchedNode>;
+    Result<std::optional<WatchedNode>> take(std::int64_t timeout_ns) {
+        using Event = const rnet_watched_node*;
+        auto found = detail::result_of<Event>(rnet_node_watcher_recv, handle(), timeout_ns);
+        if (!found) return found.error();
+        const rnet_watched_node* event = *found;
         if (!event) return std::optional<WatchedNode>();
         return std::make_optional(WatchedNode{event->node, static_cast<WatchedChange>(event->change)});
-    }
-    static Result<WatchedNode> some(Result<std::optional<WatchedNode>> found) {
-        if (!found) return found.error();
-        return *std::move(*found);
     }
     detail::Handle<rnet_node_watcher, rnet_node_watcher_free> handle_;
 };
@@ -292,18 +244,18 @@ private:
 /// A domain, inspected from outside. It need not exist yet. One thread at a time may use it.
 class Domain {
 public:
+    /// Takes over an object of the C API.
+    explicit Domain(rnet_domain* made) noexcept : handle_(made) {}
     static Result<Domain> open(const DomainOptions& options, std::nothrow_t) {
         using detail::text_or_null;
-        rnet_domain* made = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_domain_open(text_or_null(options.domain), text_or_null(options.dir),
-                                                text_or_null(options.group), &made, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return Domain(made);
+        return detail::made_by<Domain>(rnet_domain_open, text_or_null(options.domain),
+                                       text_or_null(options.dir), text_or_null(options.group));
     }
     static Domain open(const DomainOptions& options = {}) { return open(options, std::nothrow).value(); }
 
-    std::string_view id() const noexcept { return rnet_domain_id(handle()); }
+    std::string_view id() const& noexcept { return rnet_domain_id(handle()); }
+
+    std::string id() && { return std::string(id()); }
 
     /// Inspects the whole domain. It is empty if no node has joined it yet.
     Result<DomainSnapshot> snapshot(std::nothrow_t) { return snapshot_of(nullptr); }
@@ -317,12 +269,7 @@ public:
     /// Follows a topic, which need not exist yet. With `history`, the messages that transient_local
     /// publishers keep come first.
     Result<Follower> follow(std::string_view topic, bool history, std::nothrow_t) {
-        rnet_follower* made = nullptr;
-        rnet_error* error = nullptr;
-        const std::string name(topic);
-        const rnet_code code = rnet_domain_follow(handle(), name.c_str(), history, &made, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return Follower(made);
+        return detail::made_by<Follower>(rnet_domain_follow, handle(), detail::CText(topic), history);
     }
     Follower follow(std::string_view topic, bool history = false) {
         return follow(topic, history, std::nothrow).value();
@@ -330,24 +277,15 @@ public:
 
     /// Watches the nodes.
     Result<NodeWatcher> watch_nodes(std::nothrow_t) {
-        rnet_node_watcher* made = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_domain_watch_nodes(handle(), &made, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return NodeWatcher(made);
+        return detail::made_by<NodeWatcher>(rnet_domain_watch_nodes, handle());
     }
     NodeWatcher watch_nodes() { return watch_nodes(std::nothrow).value(); }
 
     rnet_domain* handle() const noexcept { return handle_.get(); }
 
 private:
-    explicit Domain(rnet_domain* made) : handle_(made) {}
     Result<DomainSnapshot> snapshot_of(const char* topic) {
-        rnet_snapshot* made = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_domain_snapshot(handle(), topic, &made, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return DomainSnapshot(made);
+        return detail::made_by<DomainSnapshot>(rnet_domain_snapshot, handle(), topic);
     }
     detail::Handle<rnet_domain, rnet_domain_free> handle_;
 };

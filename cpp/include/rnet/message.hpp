@@ -21,40 +21,32 @@ public:
 
     /// A built-in message: "foxglove.LaserScan".
     static Result<Type> builtin(const char* name) {
-        rnet_type* made = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_type_builtin(name, &made, &error);
-        return give(code, made, error);
+        return make(rnet_type_builtin, name);
     }
     /// The type `name` of a serialized google.protobuf.FileDescriptorSet.
     static Result<Type> protobuf(Bytes descriptor_set, const char* name) {
-        rnet_type* made = nullptr;
-        rnet_error* error = nullptr;
         const rnet_bytes set{descriptor_set.data(), descriptor_set.size()};
-        return give(rnet_type_protobuf(set, name, &made, &error), made, error);
+        return make(rnet_type_protobuf, set, name);
     }
     /// A struct that is sent as it is in memory. See RNET_PLAIN in rnet/plain.hpp.
     static Result<Type> plain(const char* name, std::size_t size, std::size_t align,
                               Span<const rnet_field> fields) {
-        rnet_type* made = nullptr;
-        rnet_error* error = nullptr;
-        const auto code = rnet_type_plain(name, size, align, fields.data(), fields.size(), &made, &error);
-        return give(code, made, error);
+        return make(rnet_type_plain, name, size, align, fields.data(), fields.size());
+    }
+
+    /// Calls a function of the C API that makes a type.
+    template <class F, class... Args>
+    static Result<Type> make(F&& function, Args&&... args) {
+        return detail::made_by<Type>(function, args...);
     }
 
     /// Its name; empty for raw bytes.
-    std::string_view name() const noexcept { return rnet_type_name(handle_.get()); }
+    std::string_view name() const& noexcept { return rnet_type_name(handle_.get()); }
+    std::string name() && { return std::string(name()); }
     /// The object of the C API; null for raw bytes.
     const rnet_type* handle() const noexcept { return handle_.get(); }
 
 private:
-    /// References, because arguments are evaluated in any order.
-    static Result<Type> give(rnet_code code, rnet_type* const& made, rnet_error* const& error) {
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        Type type;
-        type.handle_.reset(made);
-        return Result<Type>(std::move(type));
-    }
     detail::Handle<rnet_type, rnet_type_free> handle_;
 };
 
@@ -68,6 +60,7 @@ private:
 ///     static constexpr bool in_place;          // whether T is a view of the message
 ///     static T view(Bytes);                    // if in_place: the view
 ///     static const T* find(Bytes);             // optional: the message in these bytes; null to decode them
+///     static constexpr bool has_data = true;   // optional: T refers to the bytes, which are kept with it
 ///
 /// decode() may be given the memory of the publisher, which a faulty process can change meanwhile: a decoder
 /// that reads a byte twice copies messages of more than RNET_MAX_INLINE_LEN_BYTES first.
@@ -136,12 +129,18 @@ inline constexpr bool has_find = false;
 template <class T>
 inline constexpr bool has_find<T, std::void_t<decltype(Message<T>::find(Bytes()))>> = true;
 
-/// Whether messages of type T are sent as they are in memory.
+/// Whether T refers to data in the bytes of the message.
+template <class T, class = void>
+inline constexpr bool has_data = false;
 template <class T>
-inline constexpr bool is_in_memory = Message<T>::in_place || has_find<T>;
+inline constexpr bool has_data<T, std::void_t<decltype(Message<T>::has_data)>> = true;
+
+/// Whether messages of type T are received as they are in memory.
+template <class T>
+inline constexpr bool is_in_memory = Message<T>::in_place || has_find<T> || has_data<T>;
 
 template <class T>
-using EncodeBuffer = std::conditional_t<is_in_memory<T>, NoScratch, Scratch>;
+using EncodeBuffer = std::conditional_t<is_in_memory<T> && !has_data<T>, NoScratch, Scratch>;
 
 }  // namespace detail
 

@@ -58,31 +58,31 @@ public:
         options.remap_count = remaps.size();
         options.sim_time = given.sim_time ? (*given.sim_time ? 1 : 2) : 0;
         options.tune_threads = given.tune_threads ? 0 : 2;
-        rnet_node* node = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_node_new(std::string(name).c_str(), &options, &node, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return Node(node);
+        options.language = "cpp";
+        return detail::made_by<Node>(rnet_node_new, detail::CText(name), &options);
     }
     /// Takes over an object of the C API.
     explicit Node(rnet_node* handle) noexcept : handle_(handle) {}
 
     /// The name, with its namespace.
-    std::string_view name() const noexcept { return rnet_node_name(handle()); }
+    std::string_view name() const& noexcept { return rnet_node_name(handle()); }
+    std::string name() && { return std::string(name()); }
     /// The domain.
-    std::string_view domain() const noexcept { return rnet_node_domain(handle()); }
+    std::string_view domain() const& noexcept { return rnet_node_domain(handle()); }
+    std::string domain() && { return std::string(domain()); }
     /// The time of the node: CLOCK_MONOTONIC, or the simulated time that it follows.
     std::chrono::nanoseconds now() const { return now(std::nothrow).value(); }
     Result<std::chrono::nanoseconds> now(std::nothrow_t) const {
-        std::uint64_t now_ns = 0;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_node_now(handle(), &now_ns, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return std::chrono::nanoseconds(static_cast<std::int64_t>(now_ns));
+        auto now_ns = detail::result_of<std::uint64_t>(rnet_node_now, handle());
+        if (!now_ns) return now_ns.error();
+        return std::chrono::nanoseconds(static_cast<std::int64_t>(*now_ns));
     }
     /// Closes the node and all objects that it created: their calls fail with Code::closed from then on, and
     /// waits end.
-    void close() noexcept { rnet_node_close(handle()); }
+    void close() noexcept {
+        rnet_node_close(handle());
+        detail::from_library();
+    }
 
     /// Creates a publisher of messages of type T; without a type, of bytes.
     template <class T = Bytes>
@@ -96,14 +96,11 @@ public:
     template <class T = Bytes>
     Result<Publisher<T>> publisher(std::string_view topic, const PublisherOptions& options,
                                    std::nothrow_t) const {
+        if (auto valid = detail::check_times(options); !valid) return valid.error();
         auto type = Message<T>::type();
         if (!type) return type.error();
         const auto given = detail::options_of(options, *type);
-        rnet_publisher* made = nullptr;
-        rnet_error* error = nullptr;
-        const auto code = rnet_publisher_new(handle(), std::string(topic).c_str(), &given, &made, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return Publisher<T>(made);
+        return detail::made_by<Publisher<T>>(rnet_publisher_new, handle(), detail::CText(topic), &given);
     }
 
     /// Subscribes to messages of type T; without a type, to every message, as bytes.
@@ -121,11 +118,7 @@ public:
         auto type = Message<T>::type();
         if (!type) return type.error();
         const auto given = detail::options_of(options, *type);
-        rnet_subscriber* made = nullptr;
-        rnet_error* error = nullptr;
-        const auto code = rnet_subscriber_new(handle(), std::string(topic).c_str(), &given, &made, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return Subscriber<T>(made);
+        return detail::made_by<Subscriber<T>>(rnet_subscriber_new, handle(), detail::CText(topic), &given);
     }
 
     /// Subscribes with a callback: see Subscriber::on().

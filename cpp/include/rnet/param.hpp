@@ -103,8 +103,7 @@ public:
         const std::string kind = detail::ParamType<T>::name();
         std::vector<const char*> choices;
         for (const std::string& choice : given.choices) choices.push_back(choice.c_str());
-        rnet_param_options options{};
-        options.struct_size = sizeof options;
+        auto options = detail::initialised<rnet_param_options>();
         options.kind = kind.c_str();
         options.default_value = unset->handle();
         options.min = min->handle();
@@ -117,17 +116,14 @@ public:
         options.durable = given.durable;
         options.quiet = static_cast<bool>(given.on_refused);
         const bool calls = static_cast<bool>(given.on_change);
-        auto made = detail::result_of<rnet_param*>([&](auto out, auto error) {
-            void* context = calls ? detail::context_of(Function(given.on_change)) : nullptr;
-            return rnet_param_declare(node.handle(), detail::CText(name), &options, calls ? run : nullptr,
-                                      context, calls ? detail::free_context<Function> : nullptr, out, error);
-        });
-        if (!made) return made.error();
-        Param param(*made);
-        if (given.on_refused) {
-            if (const auto refused = param.refused()) given.on_refused(*refused);
+        void* context = calls ? detail::context_of(Function(given.on_change)) : nullptr;
+        auto param = detail::made_by<Param>(rnet_param_declare, node.handle(), detail::CText(name), &options,
+                                            calls ? run : nullptr, context,
+                                            calls ? detail::free_context<Function> : nullptr);
+        if (param && given.on_refused) {
+            if (const auto refused = param->refused()) given.on_refused(*refused);
         }
-        return Result<Param>(std::move(param));
+        return param;
     }
     /// Takes over an object of the C API.
     explicit Param(rnet_param* handle) noexcept : handle_(handle) {}
@@ -136,12 +132,10 @@ public:
     /// loops.
     T get() const { return get(std::nothrow).value(); }
     Result<T> get(std::nothrow_t) const {
-        if constexpr (std::is_same_v<T, bool>) {
-            return number(rnet_param_get_bool);
-        } else if constexpr (std::is_same_v<T, std::int64_t>) {
-            return number(rnet_param_get_int);
-        } else if constexpr (std::is_same_v<T, double>) {
-            return number(rnet_param_get_float);
+        if constexpr (detail::is_scalar<T>) {
+            auto data = detail::result_of<rnet_value_data>(rnet_param_read, handle());
+            if (!data) return data.error();
+            return detail::scalar_of<T>(*data);
         } else {
             auto value = Value::make(rnet_param_get, handle());
             if (!value) return value.error();
@@ -165,16 +159,16 @@ public:
     template <class F>
     Result<Guard> on_change(F&& callback, std::nothrow_t) const {
         void* context = detail::context_of(Function(std::forward<F>(callback)));
-        auto guard = detail::result_of<rnet_guard*>(rnet_param_on_change, handle(), run, context,
-            detail::free_context<Function>);
-        if (!guard) return guard.error();
-        return Guard(*guard);
+        return detail::made_by<Guard>(rnet_param_on_change, handle(), run, context,
+                                      detail::free_context<Function>);
     }
 
     /// Its name in its node: "/gain".
-    std::string_view name() const { return c_info().name; }
+    std::string_view name() const& { return c_info().name; }
+    std::string name() && { return std::string(name()); }
     /// Its key in the state: "/params/arm/gain".
-    std::string_view key() const { return c_info().key; }
+    std::string_view key() const& { return c_info().key; }
+    std::string key() && { return std::string(key()); }
     /// The declaration; its `value` is unset.
     ParamInfo info() const { return detail::param_info_of(c_info()); }
     /// The stored value that was not allowed at the declaration.
@@ -191,15 +185,7 @@ private:
             if (typed) (*static_cast<Function*>(context))(*typed);
         });
     }
-    Result<T> number(rnet_code (*function)(const rnet_param*, T*, rnet_error**)) const {
-        return detail::result_of<T>(function, handle());
-    }
-    rnet_param_info c_info() const {
-        rnet_param_info info{};
-        info.struct_size = sizeof info;
-        rnet_param_describe(handle(), &info, nullptr);
-        return info;
-    }
+    const rnet_param_info& c_info() const { return *rnet_param_describe(handle()); }
 
     detail::Handle<rnet_param, rnet_param_free> handle_;
 };

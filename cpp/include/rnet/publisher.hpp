@@ -86,6 +86,22 @@ inline rnet_publisher_options options_of(const PublisherOptions& given, const Ty
     return options;
 }
 
+/// Times of 0 with which no message arrives.
+inline Result<void> check_times(const PublisherOptions& options) {
+    const auto is_zero = [](const auto& time) { return time && time->count() == 0; };
+    if (is_zero(options.lifespan)) return Error(Code::bad_qos, "with a lifespan of 0 nothing is ever delivered");
+    if (options.on_full == OnFull::detach && is_zero(options.full_timeout))
+        return Error(Code::bad_qos, "with on_full detach and a full_timeout of 0 each reader is detached");
+    return {};
+}
+
+inline rnet_meta meta_of(const Meta& given) {
+    auto meta = initialised<rnet_meta>();
+    meta.source_ns = given.source_ns;
+    meta.correlation = given.correlation;
+    return meta;
+}
+
 /// A loan of the C API.
 class LoanHandle {
 public:
@@ -94,10 +110,21 @@ public:
     /// Sends the message without a copy. On an error it keeps its content, and may be sent again.
     void send() { send(std::nothrow).value(); }
     Result<void> send(std::nothrow_t) {
-        rnet_error* error = nullptr;
-        return check(rnet_loan_send(handle_.get(), &error), error);
+        return success_of(rnet_loan_send, handle_.get());
+    }
+    /// As send(), with metadata.
+    void send(const Meta& meta) { send(meta, std::nothrow).value(); }
+    Result<void> send(const Meta& meta, std::nothrow_t) {
+        const auto given = meta_of(meta);
+        return success_of(rnet_loan_send_with, handle_.get(), &given);
     }
     rnet_loan* handle() const noexcept { return handle_.get(); }
+
+protected:
+    Span<std::uint8_t> memory() const noexcept {
+        const rnet_mut_bytes bytes = rnet_loan_data(handle_.get());
+        return {bytes.data, bytes.len};
+    }
 
 private:
     Handle<rnet_loan, rnet_loan_free> handle_;
@@ -114,7 +141,8 @@ public:
         : LoanHandle(loan), message_(::new (rnet_loan_data(loan).data) T) {}
 
     /// The message. Not to be used after send().
-    T& operator*() const noexcept { return *message_; }
+    T& operator*() const& noexcept { return *message_; }
+    T& operator*() && = delete;  // It would end with the loan: keep that in a variable.
     T* operator->() const noexcept { return message_; }
 
 private:
@@ -128,14 +156,22 @@ public:
     using LoanHandle::LoanHandle;
 
     /// The memory, 8-byte aligned, with arbitrary values; empty after send().
-    Span<std::uint8_t> span() const noexcept {
-        const rnet_mut_bytes bytes = rnet_loan_data(handle());
-        return {bytes.data, bytes.len};
-    }
+    Span<std::uint8_t> span() && = delete;  // It would end with the loan: keep that in a variable.
+    Span<std::uint8_t> span() const& noexcept { return memory(); }
     std::uint8_t* data() const noexcept { return span().data(); }
     std::size_t size() const noexcept { return span().size(); }
     std::uint8_t& operator[](std::size_t at) const noexcept { return span()[at]; }
+    /// Sends only the first `len` bytes. Fails with Code::bad_value if it has fewer.
+    void truncate(std::size_t len) { truncate(len, std::nothrow).value(); }
+    Result<void> truncate(std::size_t len, std::nothrow_t) {
+        rnet_error* error = nullptr;
+        return detail::check(rnet_loan_truncate(handle(), len, &error), error);
+    }
 };
+
+/// Memory for a message that its data follows: see rnet/msgs/plain.hpp.
+template <class T>
+class DataLoan;
 
 /// Sends messages of type T on one topic. One thread at a time may use it; a second one gets
 /// Code::wrong_thread. Made by Node::publisher().
@@ -156,12 +192,8 @@ public:
     Result<void> send(const T& message, const Meta& meta, std::nothrow_t) {
         detail::EncodeBuffer<T> scratch;
         const Bytes bytes = Message<T>::encode(message, scratch.buffer());
-        auto given = detail::initialised<rnet_meta>();
-        given.source_ns = meta.source_ns;
-        given.correlation = meta.correlation;
-        rnet_error* error = nullptr;
-        const auto code = rnet_publisher_send_with(handle(), bytes.data(), bytes.size(), &given, &error);
-        return detail::check(code, error);
+        const auto given = detail::meta_of(meta);
+        return detail::success_of(rnet_publisher_send_with, handle(), bytes.data(), bytes.size(), &given);
     }
     /// Sends a text, for publishers of bytes.
     template <class B = T, class = std::enable_if_t<std::is_same_v<B, Bytes>>>
@@ -178,43 +210,45 @@ public:
     Result<Loan<T>> loan(std::size_t len, std::nothrow_t) {
         static_assert(std::is_same_v<T, Bytes>,
                       "loan(len) is for publishers of bytes; loan() for plain messages");
-        return lend(len);
+        return lend<Loan<T>>(len);
+    }
+    /// Lends memory for an image, a point cloud or a tensor with this header: see rnet/msgs/plain.hpp.
+    template <class M = T>
+    DataLoan<M> loan_with(const typename M::Header& header) {
+        return loan_with<M>(header, std::nothrow).value();
+    }
+    template <class M = T>
+    Result<DataLoan<M>> loan_with(const typename M::Header& header, std::nothrow_t) {
+        return lend<DataLoan<M>>(header.data_offset + header.data_len, header);
     }
     /// Lends memory for a plain message.
     Loan<T> loan() { return loan(std::nothrow).value(); }
     Result<Loan<T>> loan(std::nothrow_t) {
         static_assert(detail::has_find<T>, "loan() is for messages that RNET_PLAIN declares");
-        return lend(sizeof(T));
+        return lend<Loan<T>>(sizeof(T));
     }
 
     /// Waits until at least `count` subscribers are matched: messages sent after that reach them.
     void wait_for_subscribers(std::size_t count = 1) { wait_for_subscribers(count, std::nothrow).value(); }
     Result<void> wait_for_subscribers(std::size_t count, std::nothrow_t) { return wait(count, RNET_FOREVER); }
     /// As wait_for_subscribers(), for at most `limit`; then fails with Code::timeout.
-    template <class Duration>
-    void wait_for_subscribers_for(std::size_t count, Duration limit) {
-        wait_for_subscribers_for(count, limit, std::nothrow).value();
+    void wait_for_subscribers_for(std::size_t count, detail::TimeLimit limit) {
+        wait(count, limit.ns()).value();
     }
-    template <class Duration>
-    Result<void> wait_for_subscribers_for(std::size_t count, Duration limit, std::nothrow_t) {
-        return wait(count, detail::ns(limit));
+    Result<void> wait_for_subscribers_for(std::size_t count, detail::TimeLimit limit, std::nothrow_t) {
+        return wait(count, limit.ns());
     }
 
     /// Number of subscribers that are served now.
     std::size_t subscriber_count() const { return subscriber_count(std::nothrow).value(); }
     Result<std::size_t> subscriber_count(std::nothrow_t) const {
-        std::size_t count = 0;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_publisher_subscriber_count(handle(), &count, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return count;
+        return detail::result_of<std::size_t>(rnet_publisher_subscriber_count, handle());
     }
 
     /// Shows that a publisher with a liveliness lease is alive.
     void assert_alive() { assert_alive(std::nothrow).value(); }
     Result<void> assert_alive(std::nothrow_t) {
-        rnet_error* error = nullptr;
-        return detail::check(rnet_publisher_assert_alive(handle(), &error), error);
+        return detail::success_of(rnet_publisher_assert_alive, handle());
     }
 
     /// Replaces the last will, which PublisherOptions::last_will has set.
@@ -232,37 +266,30 @@ public:
     /// Closes the publisher: waits for at most `limit` until its reliable subscribers have read its large
     /// messages. Fails with Code::timeout if some are unread. The destructor closes it without waiting.
     void close() { close(std::chrono::nanoseconds(0)); }
-    template <class Duration>
-    void close(Duration limit) {
-        close(limit, std::nothrow).value();
-    }
-    template <class Duration>
-    Result<void> close(Duration limit, std::nothrow_t) {
-        rnet_error* error = nullptr;
-        return detail::check(rnet_publisher_close(handle(), detail::ns(limit), &error), error);
+    void close(detail::TimeLimit limit) { close(limit, std::nothrow).value(); }
+    Result<void> close(detail::TimeLimit limit, std::nothrow_t) {
+        return detail::success_of(rnet_publisher_close, handle(), limit.ns());
     }
 
     rnet_publisher* handle() const noexcept { return handle_.get(); }
 
 private:
     Result<void> send_bytes(Bytes bytes) {
-        rnet_error* error = nullptr;
-        return detail::check(rnet_publisher_send(handle(), bytes.data(), bytes.size(), &error), error);
+        return detail::success_of(rnet_publisher_send, handle(), bytes.data(), bytes.size());
     }
-    Result<Loan<T>> lend(std::size_t len) {
+    template <class L, class... Header>
+    Result<L> lend(std::size_t len, const Header&... header) {
         rnet_loan* loan = nullptr;
         rnet_error* error = nullptr;
         const rnet_code code = rnet_publisher_loan(handle(), len, &loan, &error);
         if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return Loan<T>(loan);
+        return L(loan, header...);
     }
     Result<void> wait(std::size_t count, std::int64_t limit_ns) {
-        rnet_error* error = nullptr;
-        return detail::check(rnet_publisher_wait_for_subscribers(handle(), count, limit_ns, &error), error);
+        return detail::success_of(rnet_publisher_wait_for_subscribers, handle(), count, limit_ns);
     }
     Result<void> set_will(const std::uint8_t* data, std::size_t len) {
-        rnet_error* error = nullptr;
-        return detail::check(rnet_publisher_set_last_will(handle(), data, len, &error), error);
+        return detail::success_of(rnet_publisher_set_last_will, handle(), data, len);
     }
 
     detail::Handle<rnet_publisher, rnet_publisher_free> handle_;

@@ -8,6 +8,7 @@
 //     job.ack();
 #pragma once
 
+#include <rnet/detail/receiver.hpp>
 #include <rnet/service.hpp>
 
 #include <functional>
@@ -53,12 +54,9 @@ public:
         given.ack_within_ns = detail::option_ns(options.ack_within);
         rnet_undelivered_function function = nullptr;
         if (options.on_undelivered) function = on_undelivered;
-        rnet_pusher* made = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_pusher_new(node.handle(), std::string(name).c_str(), &given, function,
-                                    detail::context_of(Function(options.on_undelivered)),
-                                    detail::free_context<Function>, &made, &error);
-        return detail::owned<Pusher>(code, made, error);
+        return detail::made_by<Pusher>(rnet_pusher_new, node.handle(), detail::CText(name), &given, function,
+                                       detail::context_of(Function(options.on_undelivered)),
+                                       detail::free_context<Function>);
     }
     template <class N>
     static Pusher open(const N& node, std::string_view name, const PusherOptions<J>& options = {}) {
@@ -68,65 +66,55 @@ public:
 
     /// Adds a job. Code::limit_reached: the backlog is full, and the job was not accepted.
     void push(const J& job) const { push(job, std::nothrow).value(); }
-    Result<void> push(const J& job, std::nothrow_t) const {
-        std::vector<std::uint8_t> buffer;
-        Bytes bytes = detail::encoded<J>(job, buffer);
-        rnet_error* error = nullptr;
-        auto code = rnet_pusher_push(handle(), bytes.data(), bytes.size(), &error);
-        return detail::check(code, error);
-    }
+    Result<void> push(const J& job, std::nothrow_t) const { return push_ns(job, 0); }
     /// As push(), and waits for at most this time while the backlog is full.
-    void push_for(const J& job, std::chrono::nanoseconds limit) const {
+    void push_for(const J& job, detail::TimeLimit limit) const {
         push_for(job, limit, std::nothrow).value();
     }
-    Result<void> push_for(const J& job, std::chrono::nanoseconds limit, std::nothrow_t) const {
-        std::vector<std::uint8_t> buffer;
-        Bytes bytes = detail::encoded<J>(job, buffer);
-        rnet_error* error = nullptr;
-        auto code = rnet_pusher_push_timeout(handle(), bytes.data(), bytes.size(), limit.count(), &error);
-        return detail::check(code, error);
+    Result<void> push_for(const J& job, detail::TimeLimit limit, std::nothrow_t) const {
+        return push_ns(job, limit.wait_ns());
     }
 
     /// Waits until every job has been acknowledged or returned.
     void wait_until_done() const { wait_until_done(std::nothrow).value(); }
     Result<void> wait_until_done(std::nothrow_t) const { return wait_ns(RNET_FOREVER); }
     /// As wait_until_done(), for a time; then Code::timeout.
-    void wait_until_done_for(std::chrono::nanoseconds limit) const {
+    void wait_until_done_for(detail::TimeLimit limit) const {
         wait_until_done_for(limit, std::nothrow).value();
     }
-    Result<void> wait_until_done_for(std::chrono::nanoseconds limit, std::nothrow_t) const {
-        return wait_ns(limit.count());
+    Result<void> wait_until_done_for(detail::TimeLimit limit, std::nothrow_t) const {
+        return wait_ns(limit.ns());
     }
 
     /// The name of the queue, with its leading slash.
-    std::string_view name() const noexcept { return rnet_pusher_name(handle()); }
+    std::string_view name() const& noexcept { return rnet_pusher_name(handle()); }
+    std::string name() && { return std::string(name()); }
     /// Number of workers now, free or busy.
     std::size_t worker_count() const { return worker_count(std::nothrow).value(); }
     Result<std::size_t> worker_count(std::nothrow_t) const {
-        std::size_t count = 0;
-        rnet_error* error = nullptr;
-        auto code = rnet_pusher_worker_count(handle(), &count, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return count;
+        auto counters = stats(std::nothrow);
+        if (!counters) return counters.error();
+        return static_cast<std::size_t>(counters->workers);
     }
     /// Its counters.
     rnet_push_stats stats() const { return stats(std::nothrow).value(); }
     Result<rnet_push_stats> stats(std::nothrow_t) const {
-        auto stats = detail::initialised<rnet_push_stats>();
-        rnet_error* error = nullptr;
-        auto code = rnet_pusher_get_stats(handle(), &stats, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return stats;
+        return detail::filled_by<rnet_push_stats>(rnet_pusher_get_stats, handle());
     }
     /// Closes it: unfinished jobs are returned as undelivered before this returns.
-    void close() noexcept { rnet_pusher_close(handle()); }
+    void close() noexcept {
+        rnet_pusher_close(handle());
+        detail::from_library();
+    }
     rnet_pusher* handle() const noexcept { return handle_.get(); }
 
 private:
     Result<void> wait_ns(std::int64_t limit) const {
-        rnet_error* error = nullptr;
-        auto code = rnet_pusher_wait_until_done(handle(), limit, &error);
-        return detail::check(code, error);
+        return detail::success_of(rnet_pusher_wait_until_done, handle(), limit);
+    }
+    Result<void> push_ns(const J& job, std::int64_t limit) const {
+        const detail::Encoded<J> bytes(job);
+        return detail::success_of(rnet_pusher_push, handle(), bytes.data(), bytes.size(), limit);
     }
 
     detail::Handle<rnet_pusher, rnet_pusher_free> handle_;
@@ -138,10 +126,12 @@ template <class J>
 class Job {
 public:
     /// The job; for raw bytes valid until ack() or fail().
-    const J& operator*() const { return message_.get(); }
+    const J& operator*() const& { return message_.get(); }
+    const J& operator*() && = delete;  // It would end with the job: keep that in a variable.
     const J* operator->() const { return &message_.get(); }
     /// The node that pushed it.
-    std::string_view pusher() const noexcept { return rnet_job_pusher(handle()); }
+    std::string_view pusher() const& noexcept { return rnet_job_pusher(handle()); }
+    std::string pusher() && { return std::string(pusher()); }
     /// Whether another worker had it and was lost, or did not acknowledge it in time: it may be done.
     bool redelivered() const noexcept { return rnet_job_redelivered(handle()); }
     /// Whether the job was cancelled.
@@ -149,19 +139,13 @@ public:
 
     /// Acknowledges it as done.
     void ack() { ack(std::nothrow).value(); }
-    Result<void> ack(std::nothrow_t) {
-        rnet_error* error = nullptr;
-        auto code = rnet_job_ack(handle(), &error);
-        return detail::check(code, error);
-    }
+    Result<void> ack(std::nothrow_t) { return detail::success_of(rnet_job_ack, handle()); }
     /// Fails it: its pusher gets the text and the kind, and it does not go to another worker.
     void fail(const std::string& text, const std::string& kind = "failed") {
         fail(text, kind, std::nothrow).value();
     }
     Result<void> fail(const std::string& text, const std::string& kind, std::nothrow_t) {
-        rnet_error* error = nullptr;
-        auto code = rnet_job_fail(handle(), kind.c_str(), text.c_str(), &error);
-        return detail::check(code, error);
+        return detail::success_of(rnet_job_fail, handle(), kind.c_str(), text.c_str());
     }
     rnet_job* handle() const noexcept { return handle_.get(); }
 
@@ -174,10 +158,11 @@ private:
     detail::Decoded<J> message_;
 };
 
-/// A worker of a work queue, which has one job at a time. Any thread may use it. The end of its life closes
+/// A worker of a work queue, which has one job at a time: it receives the next one once the previous one was
+/// acknowledged or failed. Any thread may use it. The end of its life closes
 /// it: an unfinished job goes to another worker.
 template <class J>
-class Puller {
+class Puller : public detail::Receiver<Puller<J>, Job<J>> {
 public:
     template <class N>
     static Result<Puller> open(const N& node, std::string_view name, std::nothrow_t) {
@@ -185,10 +170,7 @@ public:
         if (!type) return type.error();
         auto given = detail::initialised<rnet_puller_options>();
         given.message_type = type->handle();
-        rnet_puller* made = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_puller_new(node.handle(), std::string(name).c_str(), &given, &made, &error);
-        return detail::owned<Puller>(code, made, error);
+        return detail::made_by<Puller>(rnet_puller_new, node.handle(), detail::CText(name), &given);
     }
     template <class N>
     static Puller open(const N& node, std::string_view name) {
@@ -196,53 +178,33 @@ public:
     }
     explicit Puller(rnet_puller* puller) noexcept : handle_(puller) {}
 
-    /// Waits for the next job, which comes once the previous one was acknowledged or failed. A job that
-    /// cannot be decoded fails and is skipped.
-    Job<J> recv() const { return recv(std::nothrow).value(); }
-    Result<Job<J>> recv(std::nothrow_t) const { return some(recv_ns(RNET_FOREVER)); }
-    /// As recv(), for a time; then Code::timeout.
-    Job<J> recv_for(std::chrono::nanoseconds limit) const { return recv_for(limit, std::nothrow).value(); }
-    Result<Job<J>> recv_for(std::chrono::nanoseconds limit, std::nothrow_t) const {
-        return some(recv_ns(limit.count() > 0 ? limit.count() : 1));
-    }
-    /// A job that is there, or none.
-    std::optional<Job<J>> try_recv() const { return try_recv(std::nothrow).value(); }
-    Result<std::optional<Job<J>>> try_recv(std::nothrow_t) const { return recv_ns(0); }
-
     /// The name of the queue, with its leading slash.
-    std::string_view name() const noexcept { return rnet_puller_name(handle()); }
+    std::string_view name() const& noexcept { return rnet_puller_name(handle()); }
+    std::string name() && { return std::string(name()); }
     /// Its counters: calls are jobs.
     rnet_service_stats stats() const { return stats(std::nothrow).value(); }
     Result<rnet_service_stats> stats(std::nothrow_t) const {
-        auto stats = detail::initialised<rnet_service_stats>();
-        rnet_error* error = nullptr;
-        auto code = rnet_puller_get_stats(handle(), &stats, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return stats;
+        return detail::filled_by<rnet_service_stats>(rnet_puller_get_stats, handle());
     }
     /// Closes it: its current job goes to another worker, and waits of other threads end.
     void close() noexcept { rnet_puller_close(handle()); }
     rnet_puller* handle() const noexcept { return handle_.get(); }
 
 private:
-    Result<std::optional<Job<J>>> recv_ns(std::int64_t limit) const {
+    friend class detail::Receiver<Puller<J>, Job<J>>;
+    /// The next job, which comes once the previous one was acknowledged or failed. A job that cannot be
+    /// decoded fails and is skipped.
+    Result<std::optional<Job<J>>> take(std::int64_t limit) const {
         for (;;) {
-            rnet_job* made = nullptr;
-            rnet_error* error = nullptr;
-            auto code = rnet_puller_recv(handle(), limit, &made, &error);
-            if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-            if (!made) return std::optional<Job<J>>();
-            Job<J> job(made);
-            auto read = job.message_.read(detail::view_of(rnet_job_data(made)));
+            auto made = detail::result_of<rnet_job*>(rnet_puller_recv, handle(), limit);
+            if (!made) return made.error();
+            if (!*made) return std::optional<Job<J>>();
+            Job<J> job(*made);
+            auto read = job.message_.read(detail::view_of(rnet_job_data(job.handle())));
             if (read) return std::optional<Job<J>>(std::move(job));
             (void)job.fail(read.error().what(), "malformed", std::nothrow);
         }
     }
-    static Result<Job<J>> some(Result<std::optional<Job<J>>> job) {
-        if (!job) return job.error();
-        return **std::move(job);
-    }
-
     detail::Handle<rnet_puller, rnet_puller_free> handle_;
 };
 
@@ -260,11 +222,8 @@ Result<Service> pull(const N& node, std::string_view name, F handler, std::nothr
     if (!type) return type.error();
     auto given = detail::initialised<rnet_puller_options>();
     given.message_type = type->handle();
-    rnet_service* made = nullptr;
-    rnet_error* error = nullptr;
-    auto code = rnet_pull_on(node.handle(), std::string(name).c_str(), &given, run,
-                             detail::context_of(std::move(handler)), detail::free_context<F>, &made, &error);
-    return detail::owned<Service>(code, made, error);
+    return detail::made_by<Service>(rnet_pull_on, node.handle(), detail::CText(name), &given, run,
+                                    detail::context_of(std::move(handler)), detail::free_context<F>);
 }
 template <class J, class N, class F>
 Service pull(const N& node, std::string_view name, F handler) {

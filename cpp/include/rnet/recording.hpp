@@ -380,10 +380,7 @@ public:
 
     /// The type of a message that was read, for to_json().
     Result<Type> type(const RecordedMessage& message, std::nothrow_t) const {
-        rnet_type* made = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_recording_type(handle(), message.handle()->channel_index, &made, &error);
-        return detail::type_of(code, made, error);
+        return Type::make(rnet_recording_type, handle(), message.handle()->channel_index);
     }
     Type type(const RecordedMessage& message) const { return type(message, std::nothrow).value(); }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -68,17 +69,26 @@ public:
     Sample(Sample&&) = default;
     Sample& operator=(Sample&&) = default;
 
-    /// The message.
-    const T& operator*() const noexcept { return *message_; }
+    /// The message; of a temporary, a copy.
+    const T& operator*() const& noexcept { return *message_; }
+    template <class M = T, std::enable_if_t<!std::is_same_v<M, Bytes> && !detail::has_data<M>, int> = 0>
+    M operator*() && {
+        if (decoded_) return std::move(*decoded_);
+        return *message_;
+    }
+    template <class M = T, std::enable_if_t<std::is_same_v<M, Bytes> || detail::has_data<M>, int> = 0>
+    M operator*() && = delete;  // The bytes would end with the sample: keep it in a variable.
     const T* operator->() const noexcept { return message_; }
     /// Its bytes as sent, for messages of bytes and of plain types: others are kept without their bytes.
-    Bytes bytes() const noexcept {
+    Bytes bytes() && = delete;  // As above.
+    Bytes bytes() const& noexcept {
         static_assert(detail::is_in_memory<T>,
                       "a decoded message is kept without its bytes: use SampleView::bytes()");
         return detail::data_of(sample_.get());
     }
     /// Its bytes as text.
-    std::string_view text() const noexcept { return text_of(bytes()); }
+    std::string_view text() const& noexcept { return text_of(bytes()); }
+    std::string text() && { return std::string(text()); }
 
     /// The publisher's id, the same for all its messages.
     std::uint64_t publisher() const noexcept { return stamp_.publisher; }
@@ -166,11 +176,9 @@ public:
     Sample<T> keep() { return keep(std::nothrow).value(); }
     Result<Sample<T>> keep(std::nothrow_t) {
         if constexpr (detail::is_in_memory<T>) {
-            rnet_sample* kept = nullptr;
-            rnet_error* error = nullptr;
-            const rnet_code code = rnet_sample_keep(sample_, &kept, &error);
-            if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-            return Sample<T>::adopt(kept);
+            auto kept = detail::result_of<rnet_sample*>(rnet_sample_keep, sample_);
+            if (!kept) return kept.error();
+            return Sample<T>::adopt(*kept);
         } else {
             return Sample<T>(detail::Stamp::of(sample_), std::exchange(*decoded_, T()));
         }

@@ -28,18 +28,18 @@ public:
     explicit Service(rnet_service* service) noexcept : handle_(service) {}
 
     /// Its name, with the leading slash.
-    std::string_view name() const noexcept { return rnet_service_name(handle()); }
+    std::string_view name() const& noexcept { return rnet_service_name(handle()); }
+    std::string name() && { return std::string(name()); }
     /// Its counters.
     rnet_service_stats stats() const { return stats(std::nothrow).value(); }
     Result<rnet_service_stats> stats(std::nothrow_t) const {
-        auto stats = detail::initialised<rnet_service_stats>();
-        rnet_error* error = nullptr;
-        auto code = rnet_service_get_stats(handle(), &stats, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return stats;
+        return detail::filled_by<rnet_service_stats>(rnet_service_get_stats, handle());
     }
     /// Cancels its calls, and waits for running handlers, except for one that calls this.
-    void close() noexcept { rnet_service_close(handle()); }
+    void close() noexcept {
+        rnet_service_close(handle());
+        detail::from_library();
+    }
     rnet_service* handle() const noexcept { return handle_.get(); }
 
 private:
@@ -59,10 +59,7 @@ public:
     }
     template <class M = R>
     Result<void> send(const M& reply, std::nothrow_t) {
-        Bytes bytes = detail::encoded<R>(reply, buffer_);
-        rnet_error* error = nullptr;
-        auto code = rnet_request_send(handle(), bytes.data(), bytes.size(), &error);
-        return detail::check(code, error);
+        return detail::send_to_caller<R>(handle(), reply, buffer_);
     }
 
 private:
@@ -84,11 +81,8 @@ Result<Service> open_service(rnet_node* node, std::string_view name, F handler, 
     given.at_once = options.at_once;
     given.backlog = options.backlog;
     given.no_backlog = options.backlog == 0;
-    rnet_service* made = nullptr;
-    rnet_error* error = nullptr;
-    auto code = rnet_service_new(node, std::string(name).c_str(), &given, run, context_of(std::move(handler)),
-                                 free_context<F>, &made, &error);
-    return owned<Service>(code, made, error);
+    return made_by<Service>(rnet_service_new, node, CText(name), &given, run, context_of(std::move(handler)),
+                            free_context<F>);
 }
 
 }  // namespace detail
@@ -154,6 +148,12 @@ inline rnet_call_options call_options(const CallOptions& options) {
     return given;
 }
 
+/// The number of servers in the counters of a client.
+inline Result<std::size_t> server_count(const Result<rnet_client_stats>& stats) {
+    if (!stats) return stats.error();
+    return static_cast<std::size_t>(stats->servers);
+}
+
 /// The options of a client; the types live as long as the struct is used.
 template <class Q, class R>
 Result<rnet_client_options> client_options(const ClientOptions& options, Type& request, Type& reply) {
@@ -182,20 +182,20 @@ public:
     Received<R> wait() { return wait(std::nothrow).value(); }
     Result<Received<R>> wait(std::nothrow_t) { return wait_ns(RNET_FOREVER); }
     /// As wait(), for a time: after Code::timeout the call continues, unless its own time limit is over.
-    Received<R> wait_for(std::chrono::nanoseconds limit) { return wait_for(limit, std::nothrow).value(); }
-    Result<Received<R>> wait_for(std::chrono::nanoseconds limit, std::nothrow_t) {
-        return wait_ns(limit.count());
+    Received<R> wait_for(detail::TimeLimit limit) { return wait_for(limit, std::nothrow).value(); }
+    Result<Received<R>> wait_for(detail::TimeLimit limit, std::nothrow_t) {
+        return wait_ns(limit.ns());
     }
 
     /// Waits for the next reply of a stream; none after the last.
     std::optional<Received<R>> next() { return next(std::nothrow).value(); }
     Result<std::optional<Received<R>>> next(std::nothrow_t) { return next_ns(RNET_FOREVER); }
     /// As next(), for a time: after Code::timeout the call continues, unless its own time limit is over.
-    std::optional<Received<R>> next_for(std::chrono::nanoseconds limit) {
+    std::optional<Received<R>> next_for(detail::TimeLimit limit) {
         return next_for(limit, std::nothrow).value();
     }
-    Result<std::optional<Received<R>>> next_for(std::chrono::nanoseconds limit, std::nothrow_t) {
-        return next_ns(limit.count());
+    Result<std::optional<Received<R>>> next_for(detail::TimeLimit limit, std::nothrow_t) {
+        return next_ns(limit.ns());
     }
 
     /// Cancels it: waits for it end with Code::cancelled.
@@ -204,16 +204,13 @@ public:
 
 private:
     Result<Received<R>> wait_ns(std::int64_t limit) {
-        rnet_sample* sample = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_pending_wait(handle(), limit, &sample, &error);
-        return detail::received<R>(code, sample, error);
+        auto reply = next_ns(limit);
+        if (!reply) return reply.error();
+        if (!*reply) return Error(Code::closed, "the reply of this call was taken");
+        return **std::move(reply);
     }
     Result<std::optional<Received<R>>> next_ns(std::int64_t limit) {
-        rnet_sample* sample = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_pending_next(handle(), limit, &sample, &error);
-        return detail::received_or_end<R>(code, sample, error);
+        return detail::received_or_end<R>(rnet_pending_next, handle(), limit);
     }
 
     detail::Handle<rnet_pending, rnet_pending_free> handle_;
@@ -230,10 +227,7 @@ public:
         Type request, reply;
         auto given = detail::client_options<Q, R>(options, request, reply);
         if (!given) return given.error();
-        rnet_client* made = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_client_new(node.handle(), std::string(name).c_str(), &*given, &made, &error);
-        return detail::owned<Client>(code, made, error);
+        return detail::made_by<Client>(rnet_client_new, node.handle(), detail::CText(name), &*given);
     }
     template <class N>
     static Client open(const N& node, std::string_view name, const ClientOptions& options = {}) {
@@ -249,13 +243,9 @@ public:
         return call(request, {}, std::nothrow);
     }
     Result<Received<R>> call(const Q& request, const CallOptions& options, std::nothrow_t) const {
-        std::vector<std::uint8_t> buffer;
-        Bytes bytes = detail::encoded<Q>(request, buffer);
+        const detail::Encoded<Q> bytes(request);
         auto given = detail::call_options(options);
-        rnet_sample* sample = nullptr;
-        rnet_error* error = nullptr;
-        auto code = rnet_client_call(handle(), bytes.data(), bytes.size(), &given, &sample, &error);
-        return detail::received<R>(code, sample, error);
+        return detail::received_by<R>(rnet_client_call, handle(), bytes.data(), bytes.size(), &given);
     }
 
     /// Starts a call with one reply, without waiting.
@@ -263,50 +253,39 @@ public:
         return start(request, options, std::nothrow).value();
     }
     Result<Pending<R>> start(const Q& request, const CallOptions& options, std::nothrow_t) const {
-        return begin(rnet_client_start, request, options);
+        return begin(request, options, false);
     }
     /// Starts a call that receives all replies of a stream.
     Pending<R> stream(const Q& request, const CallOptions& options = {}) const {
         return stream(request, options, std::nothrow).value();
     }
     Result<Pending<R>> stream(const Q& request, const CallOptions& options, std::nothrow_t) const {
-        return begin(rnet_client_stream, request, options);
+        return begin(request, options, true);
     }
 
     /// The name of the service, with its leading slash.
-    std::string_view name() const noexcept { return rnet_client_name(handle()); }
+    std::string_view name() const& noexcept { return rnet_client_name(handle()); }
+    std::string name() && { return std::string(name()); }
     /// Number of servers that would accept a call now.
     std::size_t server_count() const { return server_count(std::nothrow).value(); }
     Result<std::size_t> server_count(std::nothrow_t) const {
-        std::size_t count = 0;
-        rnet_error* error = nullptr;
-        auto code = rnet_client_server_count(handle(), &count, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return count;
+        return detail::server_count(stats(std::nothrow));
     }
     /// Its counters.
     rnet_client_stats stats() const { return stats(std::nothrow).value(); }
     Result<rnet_client_stats> stats(std::nothrow_t) const {
-        auto stats = detail::initialised<rnet_client_stats>();
-        rnet_error* error = nullptr;
-        auto code = rnet_client_get_stats(handle(), &stats, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return stats;
+        return detail::filled_by<rnet_client_stats>(rnet_client_get_stats, handle());
     }
     /// Closes it: its open calls end with Code::closed, also those that other threads wait for.
     void close() noexcept { rnet_client_close(handle()); }
     rnet_client* handle() const noexcept { return handle_.get(); }
 
 private:
-    Result<Pending<R>> begin(decltype(rnet_client_start) begin_call, const Q& request,
-                             const CallOptions& options) const {
-        std::vector<std::uint8_t> buffer;
-        Bytes bytes = detail::encoded<Q>(request, buffer);
+    Result<Pending<R>> begin(const Q& request, const CallOptions& options, bool stream) const {
+        const detail::Encoded<Q> bytes(request);
         auto given = detail::call_options(options);
-        rnet_pending* made = nullptr;
-        rnet_error* error = nullptr;
-        auto code = begin_call(handle(), bytes.data(), bytes.size(), &given, &made, &error);
-        return detail::owned<Pending<R>>(code, made, error);
+        given.stream = stream;
+        return detail::made_by<Pending<R>>(rnet_client_start, handle(), bytes.data(), bytes.size(), &given);
     }
 
     detail::Handle<rnet_client, rnet_client_free> handle_;
@@ -319,13 +298,9 @@ Result<Received<R>> call(const N& node, std::string_view name, const Q& request,
     Type request_type, reply_type;
     auto given = detail::client_options<Q, R>(options, request_type, reply_type);
     if (!given) return given.error();
-    std::vector<std::uint8_t> buffer;
-    Bytes bytes = detail::encoded<Q>(request, buffer);
-    rnet_sample* sample = nullptr;
-    rnet_error* error = nullptr;
-    auto code = rnet_node_call(node.handle(), std::string(name).c_str(), bytes.data(), bytes.size(), &*given,
-                               &sample, &error);
-    return detail::received<R>(code, sample, error);
+    const detail::Encoded<Q> bytes(request);
+    return detail::received_by<R>(rnet_node_call, node.handle(), detail::CText(name), bytes.data(),
+                                  bytes.size(), &*given);
 }
 template <class Q, class R, class N>
 Received<R> call(const N& node, std::string_view name, const Q& request, const ClientOptions& options = {}) {

@@ -16,13 +16,13 @@ namespace rnet {
 /// Reports the values of the keys under a prefix, then each change, in order. A slow reader gets the newest
 /// value of each key. One thread at a time may use it; a second one gets Code::wrong_thread. Made by
 /// State::watch().
-class Watch : public detail::ChangeSource<Watch> {
+class Watch : public detail::Receiver<Watch, Change> {
 public:
     /// Takes over an object of the C API.
     explicit Watch(rnet_watch* handle) noexcept : handle_(handle) {}
 
     /// A file descriptor that is readable when there may be a change, for event loops: until try_recv() has
-    /// returned none. From then on the watch receives only with try_recv().
+    /// returned none. It is closed when the watch is destroyed.
     int fd() { return fd(std::nothrow).value(); }
     Result<int> fd(std::nothrow_t) { return detail::result_of<int>(rnet_watch_fd, handle()); }
     /// Calls `callback(const Change&)` for each change, on the node's thread for bulk messages, or for urgent
@@ -42,10 +42,8 @@ public:
             rnet_report_callback_error(rnet_error_text(error));
         };
         void* context = detail::context_of(std::forward<F>(callback));
-        auto guard = detail::result_of<rnet_guard*>(rnet_watch_on, handle(), urgent, run, fail, context,
-            detail::free_context<Function>);
-        if (!guard) return guard.error();
-        return Guard(*guard);
+        return detail::made_by<Guard>(rnet_watch_on, handle(), urgent, run, fail, context,
+                                      detail::free_context<Function>);
     }
     /// Ends the watch: its calls fail with Code::closed from then on. Any thread may call this, which ends a
     /// wait.
@@ -54,7 +52,7 @@ public:
     rnet_watch* handle() const noexcept { return handle_.get(); }
 
 private:
-    friend class detail::ChangeSource<Watch>;
+    friend class detail::Receiver<Watch, Change>;
     Result<std::optional<Change>> take(std::int64_t timeout_ns) {
         return detail::change_from(rnet_watch_recv, handle(), timeout_ns);
     }
@@ -75,13 +73,7 @@ public:
     std::optional<T> get(std::string_view key) { return get<T>(key, std::nothrow).value(); }
     template <class T = Value>
     Result<std::optional<T>> get(std::string_view key, std::nothrow_t) {
-        const std::string name(key);
-        auto found = Value::make(rnet_transaction_get, handle(), name.c_str());
-        if (!found) return found.error();
-        if (!found->handle()) return std::optional<T>();
-        auto value = StateType<T>::get(found->handle(), name.c_str());
-        if (!value) return value.error();
-        return std::optional<T>(std::move(*value));
+        return detail::value_from<T>(rnet_transaction_get, handle(), detail::CText(key));
     }
     /// Sets a key at the commit. The options have no if_absent and if_revision here: read the key in the
     /// transaction.
@@ -93,6 +85,7 @@ public:
     Result<void> set(std::string_view key, const T& value, const PutOptions& options, std::nothrow_t) {
         auto given = StateType<std::decay_t<const T&>>::put(value);
         if (!given) return given.error();
+        if (auto valid = detail::check_ttl(options); !valid) return valid.error();
         const auto c = options.c();
         return detail::success_of(rnet_transaction_set, handle(), detail::CText(key), given->handle(), &c);
     }
@@ -117,9 +110,68 @@ private:
 template <class T>
 class Cell;
 
+namespace detail {
+
+/// What the state of a domain and that of another host have in common. Copies share the object.
+class StateHandle {
+public:
+    /// The entries under a prefix, sorted by key, at one moment.
+    std::vector<Entry> list(std::string_view prefix = "") const { return list(prefix, std::nothrow).value(); }
+    Result<std::vector<Entry>> list(std::string_view prefix, std::nothrow_t) const {
+        return list_of(handle(), prefix);
+    }
+    /// Sets a key, and returns the revision of the change.
+    template <class T>
+    std::uint64_t set(std::string_view key, const T& value, const PutOptions& options = {}) const {
+        return set(key, value, options, std::nothrow).value();
+    }
+    template <class T>
+    Result<std::uint64_t> set(std::string_view key, const T& value, std::nothrow_t) const {
+        return set(key, value, PutOptions(), std::nothrow);
+    }
+    template <class T>
+    Result<std::uint64_t> set(std::string_view key, const T& value, const PutOptions& options,
+        std::nothrow_t) const {
+        return set_key(handle(), key, value, options);
+    }
+    /// Sets a key that is at this revision (0: absent); fails with Code::conflict if it is at another one.
+    template <class T>
+    std::uint64_t compare_and_set(std::string_view key, std::uint64_t revision, const T& value) const {
+        return compare_and_set(key, revision, value, std::nothrow).value();
+    }
+    template <class T>
+    Result<std::uint64_t> compare_and_set(std::string_view key, std::uint64_t revision, const T& value,
+                                          std::nothrow_t) const {
+        PutOptions options;
+        options.if_revision = revision;
+        return set(key, value, options, std::nothrow);
+    }
+    /// Deletes a key; false if it was absent. With a revision, only at that one; otherwise Code::conflict.
+    bool erase(std::string_view key, std::uint64_t if_revision = 0) const {
+        return erase(key, if_revision, std::nothrow).value();
+    }
+    Result<bool> erase(std::string_view key, std::uint64_t if_revision, std::nothrow_t) const {
+        return result_of<bool>(rnet_state_delete, handle(), CText(key), if_revision);
+    }
+    /// The parameters of the nodes, sorted by key.
+    std::vector<ParamInfo> params() const { return params(std::nothrow).value(); }
+    Result<std::vector<ParamInfo>> params(std::nothrow_t) const {
+        return params_from(rnet_state_params, handle());
+    }
+    rnet_state* handle() const noexcept { return handle_.get(); }
+
+protected:
+    explicit StateHandle(rnet_state* handle) : handle_(handle, rnet_state_free) {}
+
+private:
+    std::shared_ptr<rnet_state> handle_;
+};
+
+}  // namespace detail
+
 /// The state of a node's domain. Copies are cheap, and share the object; any thread may use it. A type T of
 /// values is one of StateType<T>.
-class State {
+class State : public detail::StateHandle {
     template <class N>
     using Sum = std::conditional_t<std::is_floating_point_v<N>, double, std::int64_t>;
 
@@ -139,29 +191,23 @@ public:
     std::optional<T> get(std::string_view key) const { return get<T>(key, std::nothrow).value(); }
     template <class T = Value>
     Result<std::optional<T>> get(std::string_view key, std::nothrow_t) const {
-        const std::string name(key);
-        if constexpr (std::is_same_v<T, bool>) {
-            return number<T>(rnet_state_get_bool, name);
-        } else if constexpr (std::is_same_v<T, std::int64_t>) {
-            return number<T>(rnet_state_get_int, name);
-        } else if constexpr (std::is_same_v<T, double>) {
-            return number<T>(rnet_state_get_float, name);
-        } else {
-            auto found = Value::make(rnet_state_get, handle(), name.c_str());
-            if (!found) return found.error();
-            if (!found->handle()) return std::optional<T>();
-            auto value = StateType<T>::get(found->handle(), name.c_str());
-            if (!value) return value.error();
-            return std::optional<T>(std::move(*value));
+        const detail::CText name(key);
+        if constexpr (detail::is_scalar<T>) {
+            auto data = detail::result_of<rnet_value_data>(rnet_state_read, handle(), name);
+            if (data && data->kind == RNET_VALUE_NONE) return std::optional<T>();
+            if (data) {
+                if (auto value = detail::scalar_of<T>(*data)) return std::optional<T>(*value);
+            }
         }
+        return detail::value_from<T>(rnet_state_get, handle(), name);
     }
     /// The value of a key with its metadata; none if it is absent.
     std::optional<Entry> entry(std::string_view key) const { return entry(key, std::nothrow).value(); }
     Result<std::optional<Entry>> entry(std::string_view key, std::nothrow_t) const {
-        return detail::entry_from(rnet_state_entry, handle(), detail::CText(key));
+        auto aged = detail::aged_entry(handle(), key);
+        if (!aged) return aged.error();
+        return std::move(aged->value);
     }
-    /// The entries under a prefix, sorted by key, at one moment.
-    std::vector<Entry> list(std::string_view prefix = "") const { return snapshot(prefix).entries; }
     /// As list(), with the revision of that moment.
     Snapshot snapshot(std::string_view prefix = "") const { return snapshot(prefix, std::nothrow).value(); }
     Result<Snapshot> snapshot(std::string_view prefix, std::nothrow_t) const {
@@ -185,43 +231,6 @@ public:
         return detail::texts_from(rnet_state_disk_reports, handle());
     }
 
-    /// Sets a key, and returns the revision of the change.
-    template <class T>
-    std::uint64_t set(std::string_view key, const T& value, const PutOptions& options = {}) const {
-        return set(key, value, options, std::nothrow).value();
-    }
-    template <class T>
-    Result<std::uint64_t> set(std::string_view key, const T& value, std::nothrow_t) const {
-        return set(key, value, PutOptions(), std::nothrow);
-    }
-    template <class T>
-    Result<std::uint64_t> set(std::string_view key, const T& value, const PutOptions& options,
-        std::nothrow_t) const {
-        auto given = StateType<std::decay_t<const T&>>::put(value);
-        if (!given) return given.error();
-        const auto c = options.c();
-        return detail::result_of<std::uint64_t>(rnet_state_set, handle(), detail::CText(key),
-            given->handle(), &c);
-    }
-    /// Sets a key that is at this revision (0: absent); fails with Code::conflict if it is at another one.
-    template <class T>
-    std::uint64_t compare_and_set(std::string_view key, std::uint64_t revision, const T& value) const {
-        return compare_and_set(key, revision, value, std::nothrow).value();
-    }
-    template <class T>
-    Result<std::uint64_t> compare_and_set(std::string_view key, std::uint64_t revision, const T& value,
-                                          std::nothrow_t) const {
-        PutOptions options;
-        options.if_revision = revision;
-        return set(key, value, options, std::nothrow);
-    }
-    /// Deletes a key; false if it was absent. With a revision, only at that one; otherwise Code::conflict.
-    bool erase(std::string_view key, std::uint64_t if_revision = 0) const {
-        return erase(key, if_revision, std::nothrow).value();
-    }
-    Result<bool> erase(std::string_view key, std::uint64_t if_revision, std::nothrow_t) const {
-        return detail::result_of<bool>(rnet_state_delete, handle(), detail::CText(key), if_revision);
-    }
     /// Sets a key to `change(std::optional<T>)` of its value, and returns the new value. Calls `change` again
     /// after a conflict with another writer. The expiry of the key, and a last will of this node, are kept.
     template <class T, class F>
@@ -259,13 +268,11 @@ public:
     std::int64_t add(std::string_view key) const { return add(key, std::int64_t{1}); }
     template <class N>
     Result<Sum<N>> add(std::string_view key, N amount, std::nothrow_t) const {
-        const std::string name(key);
+        const detail::CText name(key);
         if constexpr (std::is_floating_point_v<N>) {
-            return detail::result_of<double>(rnet_state_add_float, handle(), name.c_str(),
-                static_cast<double>(amount));
+            return detail::result_of<double>(rnet_state_add_float, handle(), name, double{amount});
         } else {
-            return detail::result_of<std::int64_t>(rnet_state_add, handle(), name.c_str(),
-                static_cast<std::int64_t>(amount));
+            return detail::result_of<std::int64_t>(rnet_state_add, handle(), name, std::int64_t(amount));
         }
     }
     /// Appends to a list, keeps its last `max_len` items, and returns its length. The list is the value of
@@ -303,9 +310,7 @@ public:
     /// Begins a transaction.
     Transaction transaction() const { return transaction(std::nothrow).value(); }
     Result<Transaction> transaction(std::nothrow_t) const {
-        auto made = detail::result_of<rnet_transaction*>(rnet_state_transaction, handle());
-        if (!made) return made.error();
-        return Transaction(*made);
+        return detail::made_by<Transaction>(rnet_state_transaction, handle());
     }
     /// Calls `body(Transaction&)` and commits; again after a conflict with another writer. Returns the
     /// revision.
@@ -340,19 +345,12 @@ public:
     /// Watches the keys under a prefix: first their values, then each change.
     Watch watch(std::string_view prefix = "") const { return watch(prefix, std::nothrow).value(); }
     Result<Watch> watch(std::string_view prefix, std::nothrow_t) const {
-        auto made = detail::result_of<rnet_watch*>(rnet_state_watch, handle(), detail::CText(prefix));
-        if (!made) return made.error();
-        return Watch(*made);
+        return detail::made_by<Watch>(rnet_state_watch, handle(), detail::CText(prefix));
     }
     /// One key, of one type.
     template <class T>
     Cell<T> cell(std::string_view key) const;
 
-    /// The parameters of all nodes, sorted by key.
-    std::vector<ParamInfo> params() const { return params(std::nothrow).value(); }
-    Result<std::vector<ParamInfo>> params(std::nothrow_t) const {
-        return detail::params_from(rnet_state_params, handle());
-    }
     /// Resets a parameter of any node to its default.
     void reset_param(std::string_view node, std::string_view name) const {
         reset_param(node, name, std::nothrow).value();
@@ -361,27 +359,15 @@ public:
         return detail::success_of(rnet_state_reset_param, handle(), detail::CText(node), detail::CText(name));
     }
 
-    rnet_state* handle() const noexcept { return handle_.get(); }
-
 private:
     /// How often update() and transact() try.
     static constexpr int max_tries = 10000;
     using MemberFunction = rnet_code (*)(const rnet_state*, const char*, const rnet_value*, bool*,
         rnet_error**);
-    template <class T>
-    using NumberFunction = rnet_code (*)(const rnet_state*, const char*, T*, bool*, rnet_error**);
 
     State(rnet_state* handle, const char* node)
-        : handle_(handle, rnet_state_free), node_(std::make_shared<std::string>(node)) {}
+        : StateHandle(handle), node_(std::make_shared<std::string>(node)) {}
 
-    template <class T>
-    Result<std::optional<T>> number(NumberFunction<T> function, const std::string& key) const {
-        bool found = false;
-        auto value = detail::result_of<T>(
-            [&](auto out, auto error) { return function(handle(), key.c_str(), out, &found, error); });
-        if (!value) return value.error();
-        return found ? std::optional<T>(*value) : std::optional<T>();
-    }
     Result<bool> member_of(MemberFunction function, std::string_view key, const Value& member) const {
         return detail::result_of<bool>(function, handle(), detail::CText(key), member.handle());
     }
@@ -396,7 +382,6 @@ private:
         return result;
     }
 
-    std::shared_ptr<rnet_state> handle_;
     std::shared_ptr<std::string> node_;
 };
 
@@ -410,7 +395,8 @@ public:
     Cell(State state, std::string key) : state_(std::move(state)), key_(std::move(key)) {}
 
     /// The key.
-    std::string_view key() const noexcept { return key_; }
+    std::string_view key() const& noexcept { return key_; }
+    std::string key() && { return std::string(key()); }
     /// The value; none if the key is absent.
     std::optional<T> get() const { return get(std::nothrow).value(); }
     Result<std::optional<T>> get(std::nothrow_t) const { return state_.get<T>(key_, std::nothrow); }
@@ -425,7 +411,8 @@ public:
     template <class F>
     T update(F&& change) const { return state_.update<T>(key_, std::forward<F>(change)); }
     /// The state of this cell.
-    const State& state() const noexcept { return state_; }
+    const State& state() const& noexcept { return state_; }
+    State state() && noexcept { return state_; }
 
 private:
     State state_;

@@ -1,7 +1,7 @@
 // What endpoints have counted, and their peers.
 #pragma once
 
-#include <rnet/error.hpp>
+#include <rnet/entry.hpp>
 #include <rnet/hooks.hpp>
 
 #include <chrono>
@@ -42,53 +42,40 @@ namespace detail {
 
 inline auto stats_of(rnet_subscriber*) { return rnet_subscriber_stats; }
 inline auto stats_of(rnet_subscription*) { return rnet_subscription_stats; }
-inline auto behind_of(rnet_subscriber*) { return rnet_subscriber_behind; }
-inline auto behind_of(rnet_subscription*) { return rnet_subscription_behind; }
-inline auto liveliness_of(rnet_subscriber*) { return rnet_subscriber_liveliness; }
-inline auto liveliness_of(rnet_subscription*) { return rnet_subscription_liveliness; }
+inline auto counts_of(rnet_subscriber*) { return rnet_subscriber_get_counts; }
+inline auto counts_of(rnet_subscription*) { return rnet_subscription_get_counts; }
 
-inline std::vector<PublisherStats> stats_from(rnet_stats_list* given) {
-    Handle<rnet_stats_list, rnet_stats_list_free> list(given);
+/// The lists that functions of the C API give.
+template <class F, class... Args>
+Result<std::vector<PublisherStats>> stats_from(F&& function, Args&&... args) {
+    auto made = result_of<rnet_stats_list*>(function, args...);
+    if (!made) return made.error();
+    const Handle<rnet_stats_list, rnet_stats_list_free> list(*made);
     std::vector<PublisherStats> all;
-    for (std::size_t at = 0; at < rnet_stats_list_count(given); ++at) {
-        rnet_publisher_stats one{};
-        one.struct_size = sizeof one;
-        if (rnet_stats_list_get(given, at, &one, nullptr) != RNET_OK) break;
-        PublisherStats stats;
-        stats.publisher = one.publisher;
-        stats.node = one.node;
-        stats.connected = one.connected;
-        stats.received = one.received;
-        stats.lost_overrun = one.lost_overrun;
-        stats.lost_link = one.lost_link;
-        stats.lost_restart = one.lost_restart;
-        stats.lost_detached = one.lost_detached;
-        stats.skipped = one.skipped;
-        stats.expired = one.expired;
-        stats.deadline_missed = one.deadline_missed;
-        stats.malformed = one.malformed;
-        stats.behind = {one.behind, std::chrono::nanoseconds(one.behind_age_ns)};
-        all.push_back(std::move(stats));
+    for (std::size_t at = 0; const rnet_publisher_stats* it = rnet_stats_list_get(list.get(), at); ++at) {
+        all.push_back({it->publisher, it->node, it->connected, it->received, it->lost_overrun, it->lost_link,
+                       it->lost_restart, it->lost_detached, it->skipped, it->expired, it->deadline_missed,
+                       it->malformed, {it->behind, std::chrono::nanoseconds(it->behind_age_ns)}});
     }
     return all;
 }
-
-inline std::vector<Peer> peers_from(rnet_peer_list* given) {
-    Handle<rnet_peer_list, rnet_peer_list_free> list(given);
+template <class F, class Object>
+Result<std::vector<Peer>> peers_from(F&& function, Object* object) {
+    auto made = result_of<rnet_peer_list*>(function, object);
+    if (!made) return made.error();
+    const Handle<rnet_peer_list, rnet_peer_list_free> list(*made);
     std::vector<Peer> all;
-    for (std::size_t at = 0; at < rnet_peer_list_count(given); ++at) {
-        all.push_back({rnet_peer_list_id(given, at), rnet_peer_list_node(given, at)});
+    for (std::size_t at = 0; const rnet_peer* it = rnet_peer_list_get(list.get(), at); ++at) {
+        all.push_back({it->id, it->node});
     }
     return all;
 }
 
-inline std::vector<std::string> names_from(rnet_name_list* given) {
-    Handle<rnet_name_list, rnet_name_list_free> list(given);
-    std::vector<std::string> all;
-    for (std::size_t at = 0; at < rnet_name_list_count(given); ++at) {
-        all.push_back(rnet_name_list_get(given, at));
-    }
-    return all;
+/// What a subscriber or subscription has counted for all publishers together.
+template <class S>
+Result<rnet_subscriber_counts> counts(const S& subscriber) {
+    auto* handle = subscriber.handle();
+    return filled_by<rnet_subscriber_counts>(counts_of(handle), handle);
 }
 
 }  // namespace detail
@@ -96,11 +83,7 @@ inline std::vector<std::string> names_from(rnet_name_list* given) {
 /// Received and lost messages of a subscriber or subscription, by publisher, including former ones.
 template <class S>
 Result<std::vector<PublisherStats>> stats(const S& subscriber, std::nothrow_t) {
-    rnet_stats_list* list = nullptr;
-    rnet_error* error = nullptr;
-    rnet_code code = detail::stats_of(subscriber.handle())(subscriber.handle(), &list, &error);
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return detail::stats_from(list);
+    return detail::stats_from(detail::stats_of(subscriber.handle()), subscriber.handle());
 }
 template <class S>
 std::vector<PublisherStats> stats(const S& subscriber) {
@@ -110,11 +93,9 @@ std::vector<PublisherStats> stats(const S& subscriber) {
 /// The backlog of a subscriber or subscription from all publishers together.
 template <class S>
 Result<Backlog> behind(const S& subscriber, std::nothrow_t) {
-    std::uint64_t messages = 0, age_ns = 0;
-    rnet_error* error = nullptr;
-    rnet_code code = detail::behind_of(subscriber.handle())(subscriber.handle(), &messages, &age_ns, &error);
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return Backlog{messages, std::chrono::nanoseconds(age_ns)};
+    auto counts = detail::counts(subscriber);
+    if (!counts) return counts.error();
+    return Backlog{counts->behind, std::chrono::nanoseconds(counts->behind_age_ns)};
 }
 template <class S>
 Backlog behind(const S& subscriber) {
@@ -124,12 +105,9 @@ Backlog behind(const S& subscriber) {
 /// Number of publishers of a subscriber or subscription that are alive or not.
 template <class S>
 Result<Liveliness> liveliness(const S& subscriber, std::nothrow_t) {
-    Liveliness counts;
-    rnet_error* error = nullptr;
-    auto get = detail::liveliness_of(subscriber.handle());
-    rnet_code code = get(subscriber.handle(), &counts.alive, &counts.not_alive, &error);
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return counts;
+    auto counts = detail::counts(subscriber);
+    if (!counts) return counts.error();
+    return Liveliness{counts->alive, counts->not_alive};
 }
 template <class S>
 Liveliness liveliness(const S& subscriber) {
@@ -139,11 +117,7 @@ Liveliness liveliness(const S& subscriber) {
 /// The publishers that are matched with a subscriber now.
 template <class S>
 Result<std::vector<Peer>> publishers(const S& subscriber, std::nothrow_t) {
-    rnet_peer_list* list = nullptr;
-    rnet_error* error = nullptr;
-    rnet_code code = rnet_subscriber_publishers(subscriber.handle(), &list, &error);
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return detail::peers_from(list);
+    return detail::peers_from(rnet_subscriber_publishers, subscriber.handle());
 }
 template <class S>
 std::vector<Peer> publishers(const S& subscriber) {
@@ -153,11 +127,7 @@ std::vector<Peer> publishers(const S& subscriber) {
 /// The subscribers that a publisher serves now.
 template <class P>
 Result<std::vector<Peer>> subscribers(const P& publisher, std::nothrow_t) {
-    rnet_peer_list* list = nullptr;
-    rnet_error* error = nullptr;
-    rnet_code code = rnet_publisher_subscribers(publisher.handle(), &list, &error);
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return detail::peers_from(list);
+    return detail::peers_from(rnet_publisher_subscribers, publisher.handle());
 }
 template <class P>
 std::vector<Peer> subscribers(const P& publisher) {
@@ -167,14 +137,12 @@ std::vector<Peer> subscribers(const P& publisher) {
 /// The texts of the errors of subscribers that a publisher cannot serve.
 template <class P>
 Result<std::vector<std::string>> incompatible(const P& publisher, std::nothrow_t) {
-    rnet_error_list* list = nullptr;
-    rnet_error* error = nullptr;
-    rnet_code code = rnet_publisher_incompatible(publisher.handle(), &list, &error);
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    detail::Handle<rnet_error_list, rnet_error_list_free> owned(list);
+    auto made = detail::result_of<rnet_error_list*>(rnet_publisher_incompatible, publisher.handle());
+    if (!made) return made.error();
+    const detail::Handle<rnet_error_list, rnet_error_list_free> list(*made);
     std::vector<std::string> texts;
-    for (std::size_t at = 0; at < rnet_error_list_count(list); ++at) {
-        texts.push_back(rnet_error_text(rnet_error_list_get(list, at)));
+    for (std::size_t at = 0; const rnet_error* error = rnet_error_list_get(list.get(), at); ++at) {
+        texts.push_back(rnet_error_text(error));
     }
     return texts;
 }
@@ -186,11 +154,7 @@ std::vector<std::string> incompatible(const P& publisher) {
 /// The names of the other nodes of this host.
 template <class N>
 Result<std::vector<std::string>> peers(const N& node, std::nothrow_t) {
-    rnet_name_list* list = nullptr;
-    rnet_error* error = nullptr;
-    rnet_code code = rnet_node_peers(node.handle(), &list, &error);
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return detail::names_from(list);
+    return detail::texts_from(rnet_node_peers, node.handle());
 }
 template <class N>
 std::vector<std::string> peers(const N& node) {

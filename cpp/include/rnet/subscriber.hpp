@@ -99,17 +99,15 @@ public:
     }
     /// Makes the counter. Without one, malformed messages are reported and not counted.
     void count_for(rnet_subscriber* subscriber) {
-        rnet_malformed_counter* counter = nullptr;
-        if (rnet_malformed_counter_new(subscriber, &counter, nullptr) == RNET_OK) counter_.reset(counter);
+        auto counter = result_of<rnet_malformed_counter*>(rnet_malformed_counter_new, subscriber);
+        if (counter) counter_.reset(*counter);
     }
 
 private:
     Error malformed(const rnet_sample* sample, const Error& why) const {
         if (!counter_) return why;
-        rnet_error* error = nullptr;
         const std::uint64_t publisher = rnet_sample_publisher(sample);
-        const rnet_code code = rnet_malformed_counter_count(counter_.get(), publisher, why.what(), &error);
-        return Error(static_cast<Code>(code), error);
+        return success_of(rnet_malformed_counter_count, counter_.get(), publisher, why.what()).error();
     }
 
     /// Memory for decoded messages, which is reused.
@@ -153,7 +151,7 @@ struct Listener {
 }  // namespace detail
 
 /// A subscriber whose messages go to a callback, until this is destroyed or closed. Then the callback does
-/// not run and is not called again, except if that happens within a callback of the same node.
+/// not run and is not called again, except if that happens within a callback.
 class [[nodiscard]] Subscription {
 public:
     /// Takes over an object of the C API.
@@ -163,13 +161,11 @@ public:
     void wait_for_publishers(std::size_t count = 1) { wait_for_publishers(count, std::nothrow).value(); }
     Result<void> wait_for_publishers(std::size_t count, std::nothrow_t) { return wait(count, RNET_FOREVER); }
     /// As wait_for_publishers(), for at most `limit`; then fails with Code::timeout.
-    template <class Duration>
-    void wait_for_publishers_for(std::size_t count, Duration limit) {
-        wait_for_publishers_for(count, limit, std::nothrow).value();
+    void wait_for_publishers_for(std::size_t count, detail::TimeLimit limit) {
+        wait(count, limit.ns()).value();
     }
-    template <class Duration>
-    Result<void> wait_for_publishers_for(std::size_t count, Duration limit, std::nothrow_t) {
-        return wait(count, detail::ns(limit));
+    Result<void> wait_for_publishers_for(std::size_t count, detail::TimeLimit limit, std::nothrow_t) {
+        return wait(count, limit.ns());
     }
     /// Ends the callback.
     void close() noexcept { handle_.reset(); }
@@ -178,8 +174,7 @@ public:
 
 private:
     Result<void> wait(std::size_t count, std::int64_t limit_ns) {
-        rnet_error* error = nullptr;
-        return detail::check(rnet_subscription_wait_for_publishers(handle(), count, limit_ns, &error), error);
+        return detail::success_of(rnet_subscription_wait_for_publishers, handle(), count, limit_ns);
     }
     detail::Handle<rnet_subscription, rnet_subscription_free> handle_;
 };
@@ -200,19 +195,15 @@ public:
     /// Takes over an object of the C API, whose type must be that of T.
     explicit Subscriber(rnet_subscriber* handle)
         : handle_(handle), state_(std::make_unique<State>()) {
-        if constexpr (!detail::is_in_memory<T>) state_->reader.count_for(handle);
+        if constexpr (!detail::is_in_memory<T> || detail::has_data<T>) state_->reader.count_for(handle);
     }
 
     /// Waits for the next message, and makes it owned.
     Sample<T> recv() { return recv(std::nothrow).value(); }
     Result<Sample<T>> recv(std::nothrow_t) { return owned(recv_view(std::nothrow)); }
     /// As recv(), for at most `limit`; then fails with Code::timeout.
-    template <class Duration>
-    Sample<T> recv_for(Duration limit) {
-        return recv_for(limit, std::nothrow).value();
-    }
-    template <class Duration>
-    Result<Sample<T>> recv_for(Duration limit, std::nothrow_t) {
+    Sample<T> recv_for(detail::TimeLimit limit) { return recv_for(limit, std::nothrow).value(); }
+    Result<Sample<T>> recv_for(detail::TimeLimit limit, std::nothrow_t) {
         return owned(recv_view_for(limit, std::nothrow));
     }
     /// The next message, if available.
@@ -224,13 +215,11 @@ public:
     /// As recv(), with a message that is valid until the next call of the subscriber. It allocates nothing.
     SampleView<T> recv_view() { return recv_view(std::nothrow).value(); }
     Result<SampleView<T>> recv_view(std::nothrow_t) { return wait_for(rnet_subscriber_recv, RNET_FOREVER); }
-    template <class Duration>
-    SampleView<T> recv_view_for(Duration limit) {
+    SampleView<T> recv_view_for(detail::TimeLimit limit) {
         return recv_view_for(limit, std::nothrow).value();
     }
-    template <class Duration>
-    Result<SampleView<T>> recv_view_for(Duration limit, std::nothrow_t) {
-        return wait_for(rnet_subscriber_recv, limit_of(limit));
+    Result<SampleView<T>> recv_view_for(detail::TimeLimit limit, std::nothrow_t) {
+        return wait_for(rnet_subscriber_recv, limit.wait_ns());
     }
     std::optional<SampleView<T>> try_recv_view() { return try_recv_view(std::nothrow).value(); }
     Result<std::optional<SampleView<T>>> try_recv_view(std::nothrow_t) {
@@ -248,13 +237,9 @@ public:
     Result<Sample<T>> latest(std::nothrow_t) {
         return owned(wait_for(rnet_subscriber_latest, RNET_FOREVER));
     }
-    template <class Duration>
-    Sample<T> latest_for(Duration limit) {
-        return latest_for(limit, std::nothrow).value();
-    }
-    template <class Duration>
-    Result<Sample<T>> latest_for(Duration limit, std::nothrow_t) {
-        return owned(wait_for(rnet_subscriber_latest, limit_of(limit)));
+    Sample<T> latest_for(detail::TimeLimit limit) { return latest_for(limit, std::nothrow).value(); }
+    Result<Sample<T>> latest_for(detail::TimeLimit limit, std::nothrow_t) {
+        return owned(wait_for(rnet_subscriber_latest, limit.wait_ns()));
     }
     std::optional<Sample<T>> try_latest() { return try_latest(std::nothrow).value(); }
     Result<std::optional<Sample<T>>> try_latest(std::nothrow_t) {
@@ -266,33 +251,26 @@ public:
     void wait_for_publishers(std::size_t count = 1) { wait_for_publishers(count, std::nothrow).value(); }
     Result<void> wait_for_publishers(std::size_t count, std::nothrow_t) { return wait(count, RNET_FOREVER); }
     /// As wait_for_publishers(), for at most `limit`; then fails with Code::timeout.
-    template <class Duration>
-    void wait_for_publishers_for(std::size_t count, Duration limit) {
-        wait_for_publishers_for(count, limit, std::nothrow).value();
+    void wait_for_publishers_for(std::size_t count, detail::TimeLimit limit) {
+        wait(count, limit.ns()).value();
     }
-    template <class Duration>
-    Result<void> wait_for_publishers_for(std::size_t count, Duration limit, std::nothrow_t) {
-        return wait(count, detail::ns(limit));
+    Result<void> wait_for_publishers_for(std::size_t count, detail::TimeLimit limit, std::nothrow_t) {
+        return wait(count, limit.ns());
     }
 
     /// Number of publishers that serve the subscriber now.
     std::size_t publisher_count() { return publisher_count(std::nothrow).value(); }
     Result<std::size_t> publisher_count(std::nothrow_t) {
-        std::size_t count = 0;
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_subscriber_publisher_count(handle(), &count, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return count;
+        return detail::result_of<std::size_t>(rnet_subscriber_publisher_count, handle());
     }
 
     /// All losses so far, by cause.
     LossCounts lost() const { return lost(std::nothrow).value(); }
     Result<LossCounts> lost(std::nothrow_t) const {
-        auto counts = detail::initialised<rnet_loss_counts>();
-        rnet_error* error = nullptr;
-        const rnet_code code = rnet_subscriber_lost(handle(), &counts, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return LossCounts{counts.overrun, counts.link, counts.restart, counts.detached};
+        auto counts = detail::filled_by<rnet_subscriber_counts>(rnet_subscriber_get_counts, handle());
+        if (!counts) return counts.error();
+        return LossCounts{counts->lost_overrun, counts->lost_link, counts->lost_restart,
+                          counts->lost_detached};
     }
 
     /// Calls `callback(SampleView<T>&)` for each message, and `on_error(const Error&)` for each error, on the
@@ -312,12 +290,8 @@ public:
         using Listener = detail::Listener<T, std::decay_t<F>, std::decay_t<E>>;
         auto listener = std::make_unique<Listener>(
             Listener{std::forward<F>(callback), std::forward<E>(on_error), std::move(state_->reader)});
-        rnet_subscription* made = nullptr;
-        rnet_error* error = nullptr;
-        const auto code = rnet_subscriber_on(handle(), Listener::message, Listener::error, listener.release(),
-                                             detail::free_context<Listener>, &made, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return Subscription(made);
+        return detail::made_by<Subscription>(rnet_subscriber_on, handle(), Listener::message, Listener::error,
+                                             listener.release(), detail::free_context<Listener>);
     }
 
     /// Closes the subscriber: its calls fail with Code::closed from then on. Any thread may call this, which
@@ -369,26 +343,16 @@ private:
         std::optional<SampleView<T>> current;
     };
 
-    /// A limit of 0 is a wait that is over, and not the absence of a message.
-    template <class Duration>
-    static std::int64_t limit_of(Duration limit) {
-        const std::int64_t limit_ns = detail::ns(limit);
-        return limit_ns == 0 ? 1 : limit_ns;
-    }
     Result<SampleView<T>> wait_for(Take take, std::int64_t limit_ns) {
-        const rnet_sample* sample = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = take(handle(), limit_ns, &sample, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return state_->reader.view(sample);
+        auto sample = detail::result_of<const rnet_sample*>(take, handle(), limit_ns);
+        if (!sample) return sample.error();
+        return state_->reader.view(*sample);
     }
     Result<std::optional<SampleView<T>>> try_take(Take take) {
-        const rnet_sample* sample = nullptr;
-        rnet_error* error = nullptr;
-        const rnet_code code = take(handle(), 0, &sample, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        if (!sample) return std::optional<SampleView<T>>();
-        auto view = state_->reader.view(sample);
+        auto sample = detail::result_of<const rnet_sample*>(take, handle(), 0);
+        if (!sample) return sample.error();
+        if (!*sample) return std::optional<SampleView<T>>();
+        auto view = state_->reader.view(*sample);
         if (!view) return view.error();
         return std::optional<SampleView<T>>(std::move(*view));
     }
@@ -433,8 +397,7 @@ private:
         }
     }
     Result<void> wait(std::size_t count, std::int64_t limit_ns) {
-        rnet_error* error = nullptr;
-        return detail::check(rnet_subscriber_wait_for_publishers(handle(), count, limit_ns, &error), error);
+        return detail::success_of(rnet_subscriber_wait_for_publishers, handle(), count, limit_ns);
     }
 
     detail::Handle<rnet_subscriber, rnet_subscriber_free> handle_;

@@ -42,10 +42,12 @@ struct TimerOptions {
 
 /// Calls `callback(const Tick&)` every `period` of the node's time, until it is destroyed. Its callbacks and
 /// those of the topics of its lane never overlap. Destroying it waits for a running call, except within a
-/// callback of the same node.
+/// callback.
 class Timer {
 public:
     Timer() = default;
+    /// Takes over an object of the C API.
+    explicit Timer(rnet_timer* handle) noexcept : handle_(handle) {}
     template <class N, class Rep, class Period, class F>
     Timer(const N& node, std::chrono::duration<Rep, Period> period, F&& callback, TimerOptions options = {})
         : Timer(start(node, period, std::forward<F>(callback), options, std::nothrow).value()) {}
@@ -57,19 +59,12 @@ public:
             const Tick tick(*given_tick);
             detail::guarded([&] { (*static_cast<std::decay_t<F>*>(context))(tick); });
         };
-        rnet_timer_options given{};
-        given.struct_size = sizeof given;
+        auto given = detail::initialised<rnet_timer_options>();
         given.once = options.once;
         given.urgent = options.urgent;
-        Timer timer;
-        rnet_timer* made = nullptr;
-        rnet_error* error = nullptr;
-        void* context = detail::context_of(std::forward<F>(callback));
-        rnet_code code = rnet_timer_new(node.handle(), detail::ns(period), &given, call, context,
-                                        detail::free_context<F>, &made, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        timer.handle_.reset(made);
-        return timer;
+        return detail::made_by<Timer>(rnet_timer_new, node.handle(), detail::ns(period), &given, call,
+                                      detail::context_of(std::forward<F>(callback)),
+                                      detail::free_context<F>);
     }
 
     /// Ends it now.
@@ -87,6 +82,8 @@ private:
 /// Keeps a loop at a rate, on the thread that runs it. One thread at a time may use it.
 class Rate {
 public:
+    /// Takes over an object of the C API.
+    explicit Rate(rnet_rate* handle) noexcept : handle_(handle) {}
     /// `hz` ticks per second of the host's time.
     explicit Rate(double hz) : Rate(start(hz, std::nothrow).value()) {}
     /// `hz` ticks per second of the node's time, which may be simulated.
@@ -104,15 +101,8 @@ public:
     Tick sleep() { return sleep(std::nothrow).value(); }
     Result<Tick> sleep(std::nothrow_t) { return take(RNET_FOREVER); }
     /// As sleep(), for at most `limit` of the host's time; then it fails with Code::timeout.
-    template <class Rep, class Period>
-    Tick sleep_for(std::chrono::duration<Rep, Period> limit) {
-        return sleep_for(limit, std::nothrow).value();
-    }
-    template <class Rep, class Period>
-    Result<Tick> sleep_for(std::chrono::duration<Rep, Period> limit, std::nothrow_t) {
-        auto ns = detail::ns(limit);
-        return take(ns > 0 ? ns : 1);
-    }
+    Tick sleep_for(detail::TimeLimit limit) { return sleep_for(limit, std::nothrow).value(); }
+    Result<Tick> sleep_for(detail::TimeLimit limit, std::nothrow_t) { return take(limit.wait_ns()); }
     /// The tick that is due, if any.
     std::optional<Tick> try_tick() { return try_tick(std::nothrow).value(); }
     Result<std::optional<Tick>> try_tick(std::nothrow_t) {
@@ -128,24 +118,13 @@ public:
     rnet_rate* handle() const noexcept { return handle_.get(); }
 
 private:
-    Rate() = default;
-
     static Result<Rate> make(const rnet_node* node, double hz) {
-        Rate rate;
-        rnet_rate* made = nullptr;
-        rnet_error* error = nullptr;
-        rnet_code code = rnet_rate_new(node, hz, &made, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        rate.handle_.reset(made);
-        return rate;
+        return detail::made_by<Rate>(rnet_rate_new, node, hz);
     }
     Result<Tick> take(std::int64_t timeout_ns) {
-        rnet_tick tick{};
-        tick.struct_size = sizeof tick;
-        rnet_error* error = nullptr;
-        rnet_code code = rnet_rate_sleep(handle_.get(), timeout_ns, &tick, &error);
-        if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-        return Tick(tick);
+        auto tick = detail::filled_by<rnet_tick>(rnet_rate_sleep, handle(), timeout_ns);
+        if (!tick) return tick.error();
+        return Tick(*tick);
     }
 
     detail::Handle<rnet_rate, rnet_rate_free> handle_;

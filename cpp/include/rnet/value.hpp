@@ -36,39 +36,45 @@ enum class ValueKind : int {
 
 namespace detail {
 
-/// A text as an argument of the C API.
-class CText {
-public:
-    explicit CText(std::string_view text) : text_(text) {}
-    operator const char*() const noexcept { return text_.c_str(); }
-
-private:
-    std::string text_;
-};
-
-/// Calls a function of the C API, whose last arguments are the result and the error.
-template <class Out, class F, class... Args>
-Result<Out> result_of(F&& function, Args... args) {
-    Out out{};
-    rnet_error* error = nullptr;
-    const rnet_code code = function(args..., &out, &error);
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return Result<Out>(std::move(out));
-}
-/// Calls a function of the C API, whose last argument is the error.
-template <class F, class... Args>
-Result<void> success_of(F&& function, Args... args) {
-    rnet_error* error = nullptr;
-    const rnet_code code = function(args..., &error);
-    return check(code, error);
-}
-
 inline rnet_bytes c_bytes(Bytes bytes) noexcept { return {bytes.data(), bytes.size()}; }
 inline std::string_view text_of_c(rnet_bytes bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data), bytes.len};
 }
-inline Result<void> check_kind(const rnet_value* value, const char* key, ValueKind kind) {
-    return success_of(rnet_value_check_kind, value, key, static_cast<int>(kind));
+/// Checks the kind of the value of a key, and returns its content.
+inline Result<rnet_value_data> read(const rnet_value* value, const char* key, ValueKind kind,
+                                    const rnet_type* type = nullptr) {
+    auto same = success_of(rnet_value_check, value, key, static_cast<int>(kind), type);
+    if (!same) return same.error();
+    return rnet_value_read(value);
+}
+/// The content of a value to be made.
+inline rnet_value_data data_of(ValueKind kind) noexcept {
+    rnet_value_data data{};
+    data.kind = static_cast<int>(kind);
+    return data;
+}
+inline rnet_value_data data_of(ValueKind kind, Bytes bytes, const rnet_type* type = nullptr) noexcept {
+    rnet_value_data data = data_of(kind);
+    data.bytes = c_bytes(bytes);
+    data.message_type = type;
+    return data;
+}
+
+/// Whether the C API reads a T without an object for the value.
+template <class T>
+inline constexpr bool is_scalar =
+    std::is_same_v<T, bool> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>;
+/// The T in this content of a value; fails if it has another kind.
+template <class T>
+Result<T> scalar_of(const rnet_value_data& data) {
+    if constexpr (std::is_same_v<T, bool>) {
+        if (data.kind == RNET_VALUE_BOOL) return data.boolean;
+    } else if constexpr (std::is_same_v<T, double>) {
+        if (data.kind == RNET_VALUE_FLOAT) return data.number;
+    } else {
+        if (data.kind == RNET_VALUE_INT) return data.integer;
+    }
+    return Error(Code::state_type);
 }
 
 /// Whether a Value can be made of T implicitly: it is not a message.
@@ -106,18 +112,17 @@ public:
     /// JSON text, checked.
     static Value json(std::string_view text) { return json(text, std::nothrow).value(); }
     static Result<Value> json(std::string_view text, std::nothrow_t) {
-        const rnet_bytes bytes = detail::c_bytes(bytes_of(text));
-        return make(rnet_value_new_json, bytes);
+        return make(rnet_value_new, detail::data_of(ValueKind::json, bytes_of(text)));
     }
     /// A list of values of any kinds.
     static Value list(const std::vector<Value>& items) { return list(items, std::nothrow).value(); }
     static Result<Value> list(const std::vector<Value>& items, std::nothrow_t) {
-        return make_of(rnet_value_new_list, items);
+        return make_of(ValueKind::list, items);
     }
     /// A set of values of any kinds, sorted and without duplicates.
     static Value set(const std::vector<Value>& items) { return set(items, std::nothrow).value(); }
     static Result<Value> set(const std::vector<Value>& items, std::nothrow_t) {
-        return make_of(rnet_value_new_set, items);
+        return make_of(ValueKind::set, items);
     }
     /// A message.
     template <class T>
@@ -128,7 +133,7 @@ public:
     static Value copy(const rnet_value* value) { return Value(rnet_value_copy(value)); }
     /// Calls a function of the C API that makes a value.
     template <class F, class... Args>
-    static Result<Value> make(F&& function, Args... args) {
+    static Result<Value> make(F&& function, Args&&... args) {
         auto made = detail::result_of<rnet_value*>(function, args...);
         if (!made) return made.error();
         return Value(*made);
@@ -143,7 +148,7 @@ public:
     Value& operator=(Value&&) noexcept = default;
 
     /// Its kind.
-    ValueKind kind() const noexcept { return static_cast<ValueKind>(rnet_value_kind_of(handle())); }
+    ValueKind kind() const noexcept { return static_cast<ValueKind>(data().kind); }
     /// It as a T, if it has that kind.
     template <class T>
     std::optional<T> as() const {
@@ -153,13 +158,16 @@ public:
         return std::move(*value);
     }
     /// The text of a string, of JSON, or of the fault of an unreadable value; a view, valid as long as this.
-    std::string_view text() const noexcept { return detail::text_of_c(rnet_value_bytes(handle())); }
+    std::string_view text() const& noexcept { return detail::text_of_c(data().bytes); }
+    std::string text() && { return std::string(text()); }
     /// The bytes of bytes or of a message; a view, valid as long as this.
-    Bytes bytes() const noexcept { return bytes_of(text()); }
+    Bytes bytes() && = delete;  // They would end with the value: keep it in a variable.
+    Bytes bytes() const& noexcept { return bytes_of(text()); }
     /// The name of its type: "int"; of a message its full name.
-    std::string_view type_name() const noexcept { return detail::text_of_c(rnet_value_type_name(handle())); }
+    std::string_view type_name() const& noexcept { return detail::text_of_c(rnet_value_type_name(handle())); }
+    std::string type_name() && { return std::string(type_name()); }
     /// Number of items of a list or set.
-    std::size_t size() const noexcept { return rnet_value_count(handle()); }
+    std::size_t size() const noexcept { return data().item_count; }
     /// A copy of an item of a list or set; no value if there is none.
     Value operator[](std::size_t index) const { return copy(rnet_value_item(handle(), index)); }
 
@@ -171,12 +179,14 @@ public:
     const rnet_value* handle() const noexcept { return handle_.get(); }
 
 private:
-    using Make = rnet_code (*)(const rnet_value* const*, std::size_t, rnet_value**, rnet_error**);
-    static Result<Value> make_of(Make function, const std::vector<Value>& items) {
+    rnet_value_data data() const noexcept { return rnet_value_read(handle()); }
+    static Result<Value> make_of(ValueKind kind, const std::vector<Value>& items) {
         std::vector<const rnet_value*> handles;
-        handles.reserve(items.size());
         for (const Value& item : items) handles.push_back(item.handle());
-        return make(function, handles.data(), handles.size());
+        rnet_value_data data = detail::data_of(kind);
+        data.items = handles.data();
+        data.item_count = handles.size();
+        return make(rnet_value_new, data);
     }
 
     detail::Handle<rnet_value, rnet_value_free> handle_;
@@ -189,17 +199,17 @@ struct StateType {
         auto type = Message<T>::type();
         if (!type) return type.error();
         std::vector<std::uint8_t> buffer;
-        const rnet_bytes bytes = detail::c_bytes(Message<T>::encode(message, buffer));
-        return Value::make(rnet_value_new_message, type->handle(), bytes);
+        const Bytes bytes = Message<T>::encode(message, buffer);
+        return Value::make(rnet_value_new, detail::data_of(ValueKind::message, bytes, type->handle()));
     }
     static Result<T> get(const rnet_value* value, const char* key) {
+        static_assert(!detail::has_data<T>, "rnet: images, point clouds and tensors are messages of topics");
         auto type = Message<T>::type();
         if (!type) return type.error();
-        auto same = detail::success_of(rnet_value_check_message, value, key, type->handle());
-        if (!same) return same.error();
-        const rnet_bytes bytes = rnet_value_bytes(value);
+        auto data = detail::read(value, key, ValueKind::message, type->handle());
+        if (!data) return data.error();
         T message{};
-        auto decoded = Message<T>::decode(Bytes(bytes.data, bytes.len), message);
+        auto decoded = Message<T>::decode(Bytes(data->bytes.data, data->bytes.len), message);
         if (!decoded) return decoded.error();
         return Result<T>(std::move(message));
     }
@@ -213,11 +223,15 @@ struct StateType<Value> {
 
 template <>
 struct StateType<bool> {
-    static Result<Value> put(bool value) { return Value(rnet_value_new_bool(value)); }
+    static Result<Value> put(bool value) {
+        auto data = detail::data_of(ValueKind::boolean);
+        data.boolean = value;
+        return Value::make(rnet_value_new, data);
+    }
     static Result<bool> get(const rnet_value* value, const char* key) {
-        auto same = detail::check_kind(value, key, ValueKind::boolean);
-        if (!same) return same.error();
-        return rnet_value_bool(value);
+        auto data = detail::read(value, key, ValueKind::boolean);
+        if (!data) return data.error();
+        return data->boolean;
     }
 };
 
@@ -227,47 +241,55 @@ struct StateType<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T,
         if constexpr (sizeof(T) == 8 && std::is_unsigned_v<T>) {
             if (value > std::uint64_t{INT64_MAX}) return Error(Code::bad_value);
         }
-        return Value(rnet_value_new_int(static_cast<std::int64_t>(value)));
+        auto data = detail::data_of(ValueKind::integer);
+        data.integer = static_cast<std::int64_t>(value);
+        return Value::make(rnet_value_new, data);
     }
     static Result<T> get(const rnet_value* value, const char* key) {
         using Limits = std::numeric_limits<T>;
         constexpr std::int64_t least = static_cast<std::int64_t>(Limits::min());
         constexpr std::int64_t most = sizeof(T) == 8 ? INT64_MAX : static_cast<std::int64_t>(Limits::max());
-        auto fits = detail::success_of(rnet_value_check_int, value, key, least, most);
-        if (!fits) return fits.error();
-        return static_cast<T>(rnet_value_int(value));
+        auto data = detail::read(value, key, ValueKind::integer);
+        if (!data) return data.error();
+        const std::int64_t found = data->integer;
+        if (found >= least && found <= most) return static_cast<T>(found);
+        return Error(Code::bad_value, "value of " + std::string(key) + ": " + std::to_string(found) +
+                                          " is not between " + std::to_string(least) + " and " +
+                                          std::to_string(most));
     }
 };
 
 template <class T>
 struct StateType<T, std::enable_if_t<std::is_floating_point_v<T>>> {
-    static Result<Value> put(T value) { return Value(rnet_value_new_float(static_cast<double>(value))); }
+    static Result<Value> put(T value) {
+        auto data = detail::data_of(ValueKind::floating);
+        data.number = static_cast<double>(value);
+        return Value::make(rnet_value_new, data);
+    }
     static Result<T> get(const rnet_value* value, const char* key) {
-        auto same = detail::check_kind(value, key, ValueKind::floating);
-        if (!same) return same.error();
-        return static_cast<T>(rnet_value_float(value));
+        auto data = detail::read(value, key, ValueKind::floating);
+        if (!data) return data.error();
+        return static_cast<T>(data->number);
     }
 };
 
 template <class T>
 struct StateType<T, std::enable_if_t<std::is_convertible_v<const T&, std::string_view>>> {
     static Result<Value> put(std::string_view value) {
-        const rnet_bytes bytes = detail::c_bytes(bytes_of(value));
-        return Value::make(rnet_value_new_string, bytes);
+        return Value::make(rnet_value_new, detail::data_of(ValueKind::string, bytes_of(value)));
     }
     static Result<T> get(const rnet_value* value, const char* key) {
         static_assert(std::is_same_v<T, std::string>, "texts are read as std::string");
-        auto same = detail::check_kind(value, key, ValueKind::string);
-        if (!same) return same.error();
-        return T(detail::text_of_c(rnet_value_bytes(value)));
+        auto data = detail::read(value, key, ValueKind::string);
+        if (!data) return data.error();
+        return T(detail::text_of_c(data->bytes));
     }
 };
 
 template <>
 struct StateType<Bytes> {
     static Result<Value> put(Bytes value) {
-        const rnet_bytes bytes = detail::c_bytes(value);
-        return Value::make(rnet_value_new_bytes, bytes);
+        return Value::make(rnet_value_new, detail::data_of(ValueKind::bytes, value));
     }
 };
 
@@ -275,10 +297,9 @@ template <>
 struct StateType<std::vector<std::uint8_t>> {
     static Result<Value> put(const std::vector<std::uint8_t>& value) { return StateType<Bytes>::put(value); }
     static Result<std::vector<std::uint8_t>> get(const rnet_value* value, const char* key) {
-        auto same = detail::check_kind(value, key, ValueKind::bytes);
-        if (!same) return same.error();
-        const rnet_bytes bytes = rnet_value_bytes(value);
-        return std::vector<std::uint8_t>(bytes.data, bytes.data + bytes.len);
+        auto data = detail::read(value, key, ValueKind::bytes);
+        if (!data) return data.error();
+        return std::vector<std::uint8_t>(data->bytes.data, data->bytes.data + data->bytes.len);
     }
 };
 
@@ -302,11 +323,11 @@ struct ItemsType {
         }
     }
     static Result<Container> get(const rnet_value* value, const char* key) {
-        auto same = check_kind(value, key, Kind);
-        if (!same) return same.error();
+        auto data = read(value, key, Kind);
+        if (!data) return data.error();
         Container items;
-        for (std::size_t i = 0; i < rnet_value_count(value); ++i) {
-            auto item = StateType<Item>::get(rnet_value_item(value, i), key);
+        for (std::size_t at = 0; at < data->item_count; ++at) {
+            auto item = StateType<Item>::get(rnet_value_item(value, at), key);
             if (!item) return item.error();
             items.insert(items.end(), std::move(*item));
         }

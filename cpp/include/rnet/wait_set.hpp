@@ -20,10 +20,11 @@ namespace rnet {
 
 namespace detail {
 inline auto attach_to_set(rnet_subscriber*) { return rnet_wait_set_attach_subscriber; }
+inline auto attach_to_set(rnet_watch*) { return rnet_wait_set_attach_watch; }
 inline auto attach_to_set(rnet_rate*) { return rnet_wait_set_attach_rate; }
 }  // namespace detail
 
-/// Waits until one of several subscribers and rates of a node is ready. One thread at a time
+/// Waits until one of several subscribers, watches and rates of a node is ready. One thread at a time
 /// waits; any thread may attach, detach and interrupt, also during a wait. Receive from the objects as usual.
 class WaitSet {
 public:

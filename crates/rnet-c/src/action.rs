@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rnet::{ActionClient, ActionContext, Error, Goal, GoalPolicy, HandlerError};
 
-use crate::border::{enter, enter_or, free, give, given, write};
-use crate::bytes::{rnet_bytes, text};
+use crate::border::{close, enter, free, give, give_optional, given, write};
+use crate::bytes::{bytes, text};
 use crate::callback::{Context, rnet_free_function};
 use crate::error::{c_text, invalid, rnet_code, rnet_error};
-use crate::handle::{MemberKind, MemberList, Shared};
+use crate::handle::{Handle, MemberKind, MemberList, Shared};
 use crate::node::{node_of, rnet_node};
 use crate::options::{Options, fill, options};
 use crate::request::{Handler, Origin, rnet_request_function};
@@ -78,7 +78,7 @@ impl rnet_action_options {
 }
 
 /// Serves an action: `handler` is called for each goal, one at a time. It sends feedback with
-/// rnet_request_feedback(), and gives the result with rnet_request_answer(). The caller frees the server with
+/// rnet_request_send(), and gives the result with rnet_request_answer(). The caller frees the server with
 /// rnet_service_free().
 ///
 /// A goal whose handler has asked for its cancellation, and saw it, ends with RNET_CANCELLED,
@@ -107,6 +107,7 @@ pub unsafe extern "C" fn rnet_action_new(
         let (node, name) = unsafe { (node_of(node)?, text(name, "name")?) };
         // SAFETY: as promised by the caller.
         let options = unsafe { rnet_action_options::read(options)? };
+        let freed = context.freed();
         let handler = Handler::new(handler, context)?;
         // SAFETY: as promised by the caller.
         let [goal, feedback, result] = unsafe { options.types() };
@@ -120,7 +121,7 @@ pub unsafe extern "C" fn rnet_action_new(
         };
         let service = builder.serve(run)?;
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_service::new(node, service)) }
+        unsafe { give(out, rnet_service::new(node, service, freed)) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -162,7 +163,7 @@ pub unsafe extern "C" fn rnet_action_client_new(
         let client = builder.message_types(goal, feedback, result).open()?;
         let (name, members) = (c_text(client.name()), node.members.clone());
         let what = format!("the client of {}", client.name());
-        let object = Shared::with_end(what, client, Actions::close);
+        let object = Shared::with_end(what, client, Actions::close, None);
         members.add(MemberKind::Client, &object);
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_action_client { object, members, name }) }
@@ -173,7 +174,7 @@ pub unsafe extern "C" fn rnet_action_client_new(
 
 /// A goal that was sent. Any thread may use it.
 pub struct rnet_goal {
-    object: Arc<Shared<Sent>>,
+    object: Handle<Shared<Sent>>,
     action: String,
 }
 
@@ -196,15 +197,15 @@ pub unsafe extern "C" fn rnet_action_client_send(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let (client, goal) =
-            unsafe { (given(client, "client")?, rnet_bytes { data, len }.get("data")?) };
+        let (client, goal) = unsafe { (given(client, "client")?, bytes(data, len)?) };
         // SAFETY: as promised by the caller.
         let options = unsafe { call_options(options)? };
         let open = client.object.get()?;
         let goal = open.send(goal, options)?;
         let action = open.name().to_owned();
-        let object = Shared::with_end(format!("the goal of {action}"), goal, Sent::abandon);
-        client.members.add(MemberKind::Client, &object);
+        let what = format!("the goal of {action}");
+        let object = Shared::with_end(what, goal, Sent::abandon, None);
+        let object = Handle::new(&client.members, MemberKind::Client, object);
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_goal { object, action }) }
     };
@@ -243,22 +244,6 @@ pub unsafe extern "C" fn rnet_action_client_name(
     unsafe { client.as_ref() }.map_or(c"".as_ptr(), |client| client.name.as_ptr())
 }
 
-/// Number of servers that would accept or refuse a goal now.
-///
-/// # Safety
-/// `client` is a client, `out` valid for a write, `error` null or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_action_client_server_count(
-    client: *const rnet_action_client,
-    out: *mut usize,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    let body = || unsafe { write(out, given(client, "client")?.object.get()?.server_count()) };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
-}
-
 /// The counters of a client.
 ///
 /// # Safety
@@ -269,8 +254,12 @@ pub unsafe extern "C" fn rnet_action_client_get_stats(
     out: *mut rnet_client_stats,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    let body = || unsafe { fill(out, given(client, "client")?.object.get()?.stats().into()) };
+    let body = || {
+        // SAFETY: as promised by the caller.
+        let client = unsafe { given(client, "client") }?.object.get()?;
+        // SAFETY: as promised by the caller.
+        unsafe { fill(out, rnet_client_stats::new(&client.stats(), client.server_count())) }
+    };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
 }
@@ -282,11 +271,8 @@ pub unsafe extern "C" fn rnet_action_client_get_stats(
 /// `client` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_action_client_close(client: *const rnet_action_client) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { client.as_ref() }.and_then(|client| client.object.take()));
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(client, |client| client.object.close()) }
 }
 
 /// Frees a client. Goals that it sent continue; see rnet_action_client_close(). Null is allowed. No other
@@ -322,12 +308,8 @@ pub unsafe extern "C" fn rnet_goal_feedback(
             let over = |limit| Error::timeout(action.as_str(), what, limit);
             wait_within(timeout_ns, |left| goal.feedback_within(left), over)
         })?;
-        match feedback {
-            // SAFETY: as promised by the caller.
-            Some(feedback) => unsafe { give(out, rnet_sample::received(feedback)) },
-            // SAFETY: as promised by the caller.
-            None => unsafe { write(out, std::ptr::null_mut()) },
-        }
+        // SAFETY: as promised by the caller.
+        unsafe { give_optional(out, feedback.map(rnet_sample::received)) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }

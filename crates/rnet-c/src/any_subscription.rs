@@ -5,26 +5,23 @@ use std::sync::Arc;
 
 use rnet::AnySubscription;
 use rnet::fork::ProcessOwned;
+use rnet::state::Value;
 
 use crate::border::{enter, free, give, given};
 use crate::bytes::text;
 use crate::callback::{Context, rnet_free_function};
-use crate::error::{Failure, Outcome, invalid, rnet_code, rnet_error};
-use crate::handle::{MemberKind, Shared};
+use crate::error::{Outcome, rnet_code, rnet_error};
+use crate::handle::{Handle, MemberKind, Shared};
 use crate::node::{node_of, rnet_node};
 use crate::options::Options;
-use crate::sample::rnet_sample;
-use crate::stats::{rnet_name_list, rnet_stats_list};
-use crate::subscriber::{rnet_error_function, rnet_sample_function, rnet_subscriber_options};
+use crate::state_value::{give_value, rnet_value};
+use crate::stats::rnet_stats_list;
+use crate::subscriber::{
+    message_callback, rnet_error_function, rnet_sample_function, rnet_subscriber_options,
+};
 
 /// A callback for all topics that match a pattern. Any thread may use it.
-pub struct rnet_any_subscription(Arc<Shared<AnySubscription>>);
-
-impl Drop for rnet_any_subscription {
-    fn drop(&mut self) {
-        drop(self.0.take());
-    }
-}
+pub struct rnet_any_subscription(Handle<Shared<AnySubscription>>);
 
 /// Passes each message of each topic that matches `pattern`, including future topics, to `on_message`, and each
 /// error to `on_error` if that is not null. In a pattern, * matches one part of a name and ** any number of parts.
@@ -58,26 +55,13 @@ pub unsafe extern "C" fn rnet_node_subscribe_any(
         let (node, pattern) = unsafe { (node_of(node)?, text(pattern, "pattern")?) };
         // SAFETY: as promised by the caller.
         let options = unsafe { rnet_subscriber_options::read(options)? };
-        let on_message = on_message.ok_or_else(|| invalid("on_message is null"))?;
         let builder = node.get()?.subscriber::<[u8]>(pattern);
         // SAFETY: as promised by the caller.
         let builder = unsafe { options.apply(builder) }?;
-        let any = builder.on_any(move |result| match result {
-            Ok(sample) => {
-                // SAFETY: dropped at the end of this call.
-                let mut sample = unsafe { rnet_sample::borrowed(sample) };
-                // SAFETY: the caller has passed the function and the context for each other.
-                unsafe { on_message(&raw mut sample, context.pointer()) };
-            }
-            Err(failed) => {
-                let Some(on_error) = on_error else { return };
-                let failed = Failure::from(failed).into_error();
-                // SAFETY: as above.
-                unsafe { on_error(&raw const failed, context.pointer()) };
-            }
-        })?;
-        let object = Shared::new(format!("the subscription of {}", any.pattern()), any);
-        node.add(MemberKind::Subscriber, &object);
+        let freed = context.freed();
+        let any = builder.on_any(message_callback(on_message, on_error, context)?)?;
+        let name = format!("the subscription of {}", any.pattern());
+        let object = node.add(MemberKind::Subscriber, Shared::with_end(name, any, |_| (), freed));
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_any_subscription(object)) }
     };
@@ -92,8 +76,8 @@ unsafe fn any_of(any: *const rnet_any_subscription) -> Outcome<Arc<ProcessOwned<
     unsafe { given(any, "subscription") }?.0.get()
 }
 
-/// The topics found so far, including those without a publisher now. The caller frees the list with
-/// rnet_name_list_free().
+/// The topics found so far, including those without a publisher now, as a list of strings. The caller frees it with
+/// rnet_value_free().
 ///
 /// Errors: RNET_CLOSED.
 ///
@@ -102,17 +86,11 @@ unsafe fn any_of(any: *const rnet_any_subscription) -> Outcome<Arc<ProcessOwned<
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_any_subscription_topics(
     any: *const rnet_any_subscription,
-    out: *mut *mut rnet_name_list,
+    out: *mut *mut rnet_value,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let topics = unsafe { any_of(any) }?.topics();
-        // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_name_list::new(&topics)) }
-    };
     // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
+    unsafe { enter(error, || give_value(out, Value::list(any_of(any)?.topics()))) }
 }
 
 /// As rnet_subscription_stats(), for one of the topics found; empty for another one.
@@ -128,19 +106,14 @@ pub unsafe extern "C" fn rnet_any_subscription_stats(
     out: *mut *mut rnet_stats_list,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let (any, topic) = unsafe { (any_of(any)?, text(topic, "topic")?) };
-        let stats = any.stats().remove(topic).unwrap_or_default();
-        // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_stats_list::from(stats)) }
-    };
     // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
+    let stats = || Outcome::Ok(unsafe { any_of(any)?.stats().remove(text(topic, "topic")?) });
+    // SAFETY: as promised by the caller.
+    unsafe { enter(error, || give(out, stats()?.unwrap_or_default().into())) }
 }
 
 /// Ends the callbacks and frees the subscription. When it returns, they do not run and are not called again, except
-/// within a callback of the same node. Null is allowed.
+/// within a callback. Null is allowed.
 ///
 /// # Safety
 /// `any` is null or was not freed.

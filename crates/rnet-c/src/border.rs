@@ -63,6 +63,19 @@ pub(crate) unsafe fn give<T>(out: *mut *mut T, made: T) -> Outcome {
     unsafe { write(out, Box::into_raw(made)) }
 }
 
+/// As [`give`]; null for none.
+///
+/// # Safety
+/// `out` is null or valid for a write.
+pub(crate) unsafe fn give_optional<T>(out: *mut *mut T, made: Option<T>) -> Outcome {
+    match made {
+        // SAFETY: as promised by the caller.
+        Some(made) => unsafe { give(out, made) },
+        // SAFETY: as promised by the caller.
+        None => unsafe { write(out, std::ptr::null_mut()) },
+    }
+}
+
 /// Writes a result.
 ///
 /// # Safety
@@ -74,6 +87,27 @@ pub(crate) unsafe fn write<T>(out: *mut T, value: T) -> Outcome {
     // SAFETY: not null, and as promised by the caller.
     unsafe { out.write(value) };
     Ok(())
+}
+
+/// Writes a result that the caller may not want.
+///
+/// # Safety
+/// `out` is null or valid for a write.
+pub(crate) unsafe fn write_optional<T>(out: *mut T, value: T) -> Outcome {
+    // SAFETY: as promised by the caller.
+    if out.is_null() { Ok(()) } else { unsafe { write(out, value) } }
+}
+
+/// Ends an object of the caller with `end`, whose result is dropped. Null is allowed.
+///
+/// # Safety
+/// `object` is null or was not freed.
+pub(crate) unsafe fn close<T, R>(object: *const T, end: impl FnOnce(&T) -> R) {
+    enter_or((), || {
+        // SAFETY: as promised by the caller.
+        drop(unsafe { object.as_ref() }.map(end));
+        Ok(())
+    });
 }
 
 /// Frees an object of the caller. Null is allowed.

@@ -42,6 +42,18 @@ impl rnet_bytes {
     }
 }
 
+/// The bytes that C passes by their address and number.
+///
+/// # Errors
+/// `InvalidArgument` if `data` is null and `len` is not 0.
+///
+/// # Safety
+/// As [`rnet_bytes::get`].
+pub(crate) unsafe fn bytes<'a>(data: *const u8, len: usize) -> Outcome<&'a [u8]> {
+    // SAFETY: as promised by the caller.
+    unsafe { rnet_bytes { data, len }.get("data") }
+}
+
 /// The text that a C string holds.
 ///
 /// # Errors

@@ -1,13 +1,13 @@
 //! Functions that C programs pass to be called.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
-use rnet::CallbackGuard;
 use rnet::binding::{CallbackErrors, Report};
 
 use crate::border::{enter_or, free, given};
-use crate::handle::{Exclusive, MemberKind, MemberList};
+use crate::handle::{Handle, Latch, MemberKind, MemberList, Shared};
 
 /// The name of callbacks in reports of their errors.
 const CALLBACK: &str = "a callback";
@@ -15,10 +15,19 @@ const CALLBACK: &str = "a callback";
 /// Frees the context of a callback.
 pub type rnet_free_function = Option<unsafe extern "C" fn(context: *mut c_void)>;
 
+thread_local!(static FREES_CONTEXT: Cell<bool> = const { Cell::new(false) });
+
+/// Whether this thread runs a callback or a handler, or frees the context of one. Closing does not wait there for
+/// another thread, which may wait for this one.
+pub(crate) fn in_callback() -> bool {
+    FREES_CONTEXT.get() || CallbackErrors::is_callback_thread()
+}
+
 /// The context of a callback, freed once, after the last call.
 pub(crate) struct Context {
     pointer: *mut c_void,
     free: rnet_free_function,
+    freed: Arc<Latch>,
 }
 
 // SAFETY: the documentation of each callback says that its context is used and freed by other threads.
@@ -28,7 +37,12 @@ unsafe impl Sync for Context {}
 
 impl Context {
     pub(crate) fn new(pointer: *mut c_void, free: rnet_free_function) -> Context {
-        Context { pointer, free }
+        Context { pointer, free, freed: Arc::default() }
+    }
+
+    /// Set once it was freed: the callback is not called again.
+    pub(crate) fn freed(&self) -> Option<Arc<Latch>> {
+        Some(self.freed.clone())
     }
 
     /// The pointer, to be passed to the callback. A method, so that closures capture the whole context.
@@ -40,48 +54,36 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if let Some(free) = self.free {
+            let outer = FREES_CONTEXT.replace(true);
             // SAFETY: the caller has passed both for each other, and this is the only call.
             unsafe { free(self.pointer) };
+            FREES_CONTEXT.set(outer);
         }
+        let _ = self.freed.set(());
     }
 }
 
-/// A callback that the engine calls until this is dropped.
-pub(crate) trait Registration: Send {
-    /// Lets the callback run until its object is closed.
-    fn detach(self: Box<Self>);
-}
+/// What ends a callback when it is dropped.
+type Registration = Box<dyn Send + Sync>;
 
-impl Registration for CallbackGuard {
-    fn detach(self: Box<Self>) {
-        CallbackGuard::detach(*self);
-    }
-}
-
-/// A registered callback. rnet_guard_free() removes it and waits for a running call, except within a callback of
-/// the same node; rnet_guard_detach() lets it run until its object is closed. Any thread may use it.
-pub struct rnet_guard(Arc<Exclusive<Box<dyn Registration>>>);
+/// A registered callback. rnet_guard_free() removes it and waits for a running call, except within a callback;
+/// rnet_guard_detach() lets it run until its object is closed. Any thread may use it.
+pub struct rnet_guard(Handle<Shared<Registration>>);
 
 impl rnet_guard {
     pub(crate) fn new(
-        members: &MemberList,
-        registration: impl Registration + 'static,
+        members: &Arc<MemberList>,
+        registration: impl Send + Sync + 'static,
+        freed: Option<Arc<Latch>>,
     ) -> rnet_guard {
-        let registration: Box<dyn Registration> = Box::new(registration);
-        let guard = Exclusive::new("guard", "the callback".to_owned(), registration, || {});
-        members.add(MemberKind::Guard, &guard);
-        rnet_guard(guard)
-    }
-}
-
-impl Drop for rnet_guard {
-    fn drop(&mut self) {
-        drop(self.0.take());
+        let registration: Registration = Box::new(registration);
+        let guard = Shared::with_end("the callback".to_owned(), registration, |_| (), freed);
+        rnet_guard(Handle::new(members, MemberKind::Guard, guard))
     }
 }
 
 /// Removes a callback. When it returns, the callback does not run and is not called again, except within a
-/// callback of the same node. Null is allowed.
+/// callback. Null is allowed.
 ///
 /// # Safety
 /// `guard` is null or a guard that was not freed or detached.
@@ -97,12 +99,14 @@ pub unsafe extern "C" fn rnet_guard_free(guard: *mut rnet_guard) {
 /// As for rnet_guard_free().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_guard_detach(guard: *mut rnet_guard) {
-    // SAFETY: as promised by the caller.
-    if let Some(registration) = unsafe { guard.as_ref() }.and_then(|guard| guard.0.take()) {
-        registration.into_inner().into_iter().for_each(Registration::detach);
+    if guard.is_null() {
+        return;
     }
-    // SAFETY: as promised by the caller.
-    unsafe { free(guard) }
+    enter_or((), || {
+        // SAFETY: not null, and as promised by the caller.
+        unsafe { Box::from_raw(guard) }.0.detach();
+        Ok(())
+    });
 }
 
 /// Reports an error of a callback, from within it: it is counted, shown by `rnet status`, and logged. For languages

@@ -5,17 +5,16 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use rnet::binding::AlreadyCounted;
-use rnet::msgs::CommandStatus;
 use rnet::msgs::command_status::{Reason, State};
 use rnet::{Command, CommandBuilder, CommandStats, Error, FallbackReason, MessageType};
 
-use crate::border::{enter, enter_or, free, give, given};
+use crate::border::{close, enter, free, give, given};
 use crate::bytes::{optional_text, rnet_bytes, text};
 use crate::callback::{Context, rnet_free_function};
 use crate::error::{Outcome, c_text, invalid, rnet_code, rnet_error};
-use crate::handle::{MemberKind, Shared};
+use crate::handle::{Handle, MemberKind, Shared};
 use crate::node::{node_of, rnet_node};
-use crate::options::{Options, fill, optional_duration, options};
+use crate::options::{Options, fill, optional_duration, options, set};
 use crate::types::{rnet_type, type_of};
 
 /// What a receiver does when no command is in force.
@@ -180,7 +179,7 @@ impl From<CommandStats> for rnet_command_stats {
 
 /// The receiving end of a command. Any thread may use it.
 pub struct rnet_command {
-    object: Arc<Shared<Command>>,
+    object: Handle<Shared<Command>>,
     topic: CString,
 }
 
@@ -255,6 +254,7 @@ pub unsafe extern "C" fn rnet_command_new(
     error: *mut *mut rnet_error,
 ) -> rnet_code {
     let context = Arc::new(Context::new(context, free_context));
+    let freed = context.freed();
     let body = move || {
         // SAFETY: as promised by the caller.
         let (node, topic) = unsafe { (node_of(node)?, text(topic, "topic")?) };
@@ -264,10 +264,9 @@ pub unsafe extern "C" fn rnet_command_new(
         let forward = unsafe { optional_text(options.forward, "forward") }?;
         // SAFETY: as promised by the caller.
         let ty = unsafe { type_of(options.message_type) };
-        let mut builder = node.get()?.command::<[u8]>(topic).message_type(ty.clone());
-        if let Some(deadline) = optional_duration(options.deadline_ns, "deadline_ns")? {
-            builder = builder.deadline(deadline);
-        }
+        let builder = node.get()?.command::<[u8]>(topic).message_type(ty.clone());
+        let deadline = optional_duration(options.deadline_ns, "deadline_ns")?;
+        let builder = set(builder, deadline, CommandBuilder::deadline);
         // SAFETY: as promised by the caller.
         let builder = unsafe { options.set_fallback(builder, &ty, on_fallback, &context) }?;
         let command = match (apply, forward) {
@@ -275,13 +274,17 @@ pub unsafe extern "C" fn rnet_command_new(
                 // SAFETY: the caller has passed the function and the context for each other.
                 check_applied(unsafe { apply(rnet_bytes::of(command), context.pointer()) });
             })?,
-            (None, Some(topic)) => builder.forward(topic)?,
+            (None, Some(topic)) => {
+                // Closing the receiver waits until it is freed.
+                drop(context);
+                builder.forward(topic)?
+            }
             _ => return Err(invalid("pass either apply or the option forward")),
         };
         let topic = c_text(command.topic());
         let what = format!("the receiver of {}", command.topic());
-        let object = Shared::new(what, command);
-        node.add(MemberKind::Service, &object);
+        let object = Shared::with_end(what, command, |_| (), freed);
+        let object = node.add(MemberKind::Service, object);
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_command { object, topic }) }
     };
@@ -315,10 +318,29 @@ pub unsafe extern "C" fn rnet_command_get_stats(
     unsafe { enter(error, body) }
 }
 
-/// The state of a receiver at one moment. Any thread may use it.
+/// The state of a receiver at one moment. New versions of the library add fields at its end.
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct rnet_command_status {
-    status: CommandStatus,
-    driver: CString,
+    /// The node of the driver with authority; "" without one.
+    pub driver: *const c_char,
+    /// The priority of that driver.
+    pub priority: i32,
+    /// The number of its authority, as in rnet_driver_number(); 0 without one.
+    pub number: u64,
+    /// Whether commands are applied; false after a fallback.
+    pub in_force: bool,
+    /// Whether the last fallback failed: the robot may not be safe.
+    pub fallback_failed: bool,
+    /// Why it is in this state.
+    pub reason: rnet_fallback_reason,
+}
+
+/// A status with the text that it points to. C has a pointer to the first field.
+#[repr(C)]
+struct OwnedStatus {
+    status: rnet_command_status,
+    _driver: CString,
 }
 
 /// The driver with authority, and whether the receiver has fallen back. The caller frees it with
@@ -334,80 +356,21 @@ pub unsafe extern "C" fn rnet_command_get_status(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let status = unsafe { given(command, "command") }?.object.get()?.status();
-        let driver = c_text(&status.holder);
+        let found = unsafe { given(command, "command") }?.object.get()?.status();
+        let driver = c_text(&found.holder);
+        let status = rnet_command_status {
+            driver: driver.as_ptr(),
+            priority: found.priority,
+            number: found.number,
+            in_force: found.state() == State::InForce,
+            fallback_failed: found.fallback_failed,
+            reason: found.reason().into(),
+        };
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_command_status { status, driver }) }
+        unsafe { give(out.cast(), OwnedStatus { status, _driver: driver }) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
-}
-
-/// The node of the driver with authority; "" without one, and if `status` is null. Valid until the status is
-/// freed.
-///
-/// # Safety
-/// `status` is null or was not freed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_command_status_driver(
-    status: *const rnet_command_status,
-) -> *const c_char {
-    // SAFETY: as promised by the caller.
-    unsafe { status.as_ref() }.map_or(c"".as_ptr(), |status| status.driver.as_ptr())
-}
-
-/// The priority of that driver.
-///
-/// # Safety
-/// `status` is null or was not freed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_command_status_priority(status: *const rnet_command_status) -> i32 {
-    // SAFETY: as promised by the caller.
-    unsafe { status.as_ref() }.map_or(0, |status| status.status.priority)
-}
-
-/// The number of its authority, as in rnet_driver_number(); 0 without one.
-///
-/// # Safety
-/// `status` is null or was not freed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_command_status_number(status: *const rnet_command_status) -> u64 {
-    // SAFETY: as promised by the caller.
-    unsafe { status.as_ref() }.map_or(0, |status| status.status.number)
-}
-
-/// Whether commands are applied; false after a fallback.
-///
-/// # Safety
-/// `status` is null or was not freed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_command_status_in_force(status: *const rnet_command_status) -> bool {
-    // SAFETY: as promised by the caller.
-    unsafe { status.as_ref() }.is_some_and(|status| status.status.state() == State::InForce)
-}
-
-/// Why it is in this state.
-///
-/// # Safety
-/// `status` is null or was not freed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_command_status_reason(
-    status: *const rnet_command_status,
-) -> rnet_fallback_reason {
-    // SAFETY: as promised by the caller.
-    unsafe { status.as_ref() }.map_or(RNET_REASON_NONE, |status| status.status.reason().into())
-}
-
-/// Whether the last fallback failed: the robot may not be safe.
-///
-/// # Safety
-/// `status` is null or was not freed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_command_status_fallback_failed(
-    status: *const rnet_command_status,
-) -> bool {
-    // SAFETY: as promised by the caller.
-    unsafe { status.as_ref() }.is_some_and(|status| status.status.fallback_failed)
 }
 
 /// Frees a status. Null is allowed.
@@ -416,21 +379,19 @@ pub unsafe extern "C" fn rnet_command_status_fallback_failed(
 /// `status` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_command_status_free(status: *mut rnet_command_status) {
-    // SAFETY: as promised by the caller.
-    unsafe { free(status) }
+    // SAFETY: made by rnet_command_get_status(); for the rest as promised by the caller.
+    unsafe { free(status.cast::<OwnedStatus>()) }
 }
 
-/// Falls back for the last time, and closes the receiver. Null and a closed receiver are allowed.
+/// Falls back for the last time, and closes the receiver. When it returns, its functions do not run and are not called
+/// again, except within a callback. Null and a closed receiver are allowed.
 ///
 /// # Safety
 /// `command` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_command_close(command: *const rnet_command) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { command.as_ref() }.and_then(|command| command.object.take()));
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(command, |command| command.object.close()) }
 }
 
 /// Closes and frees a receiver. Null is allowed. No other thread may be about to use it.
@@ -440,8 +401,5 @@ pub unsafe extern "C" fn rnet_command_close(command: *const rnet_command) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_command_free(command: *mut rnet_command) {
     // SAFETY: as promised by the caller.
-    unsafe {
-        rnet_command_close(command);
-        free(command);
-    }
+    unsafe { free(command) }
 }

@@ -1,16 +1,14 @@
 //! `rnet_driver`: the sending end of a command.
 
 use std::ffi::{CString, c_char};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rnet::fork::ProcessOwned;
 use rnet::{Driver, Error};
 
-use crate::border::{enter, enter_or, free, give, given, write};
+use crate::border::{close, enter, free, give, given, write};
 use crate::bytes::{rnet_bytes, text};
-use crate::error::{Outcome, c_text, rnet_code, rnet_error};
-use crate::handle::{Exclusive, MemberKind};
+use crate::error::{Failure, Outcome, c_text, rnet_code, rnet_error};
+use crate::handle::{Exclusive, Handle, MemberKind};
 use crate::node::{node_of, rnet_node};
 use crate::options::{Options, optional_duration, options};
 use crate::types::{rnet_type, type_of};
@@ -44,7 +42,7 @@ options!(rnet_driver_options);
 /// The sending end of a command, with authority until that ends. One thread at a time may use it; a second
 /// one gets RNET_WRONG_THREAD.
 pub struct rnet_driver {
-    object: Arc<Exclusive<Driver<[u8]>>>,
+    object: Handle<Exclusive<Driver<[u8]>>>,
     timeout: Duration,
     topic: CString,
 }
@@ -99,7 +97,7 @@ pub unsafe extern "C" fn rnet_driver_take(
         let what = format!("the driver of {}", driver.topic());
         let object = Exclusive::new("driver", what, driver, || ());
         // Closed before the publishers of the node: it publishes its release.
-        node.add(MemberKind::Client, &object);
+        let object = node.add(MemberKind::Client, object);
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_driver { object, timeout, topic }) }
     };
@@ -142,7 +140,7 @@ pub unsafe extern "C" fn rnet_driver_send(
     unsafe { enter(error, body) }
 }
 
-/// Renews the lease without a command; waits for the receiver, for at most the lease.
+/// Renews the lease without a command; waits for the receiver, for at most the lease. Closing the driver ends the wait.
 ///
 /// Errors: RNET_NOT_IN_FORCE, also if the receiver does not answer in time; RNET_CLOSED, RNET_WRONG_THREAD.
 ///
@@ -153,8 +151,11 @@ pub unsafe extern "C" fn rnet_driver_renew(
     driver: *mut rnet_driver,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    let body = || unsafe { driver_of(driver) }?.with(|driver| Ok(driver.renew()?));
+    let body = || {
+        // SAFETY: as promised by the caller.
+        let object = unsafe { driver_of(driver) }?;
+        object.with(|driver| Ok(driver.renew_interruptible(|| !object.is_closing())?))
+    };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
 }
@@ -233,7 +234,7 @@ pub unsafe extern "C" fn rnet_driver_number(
 /// closed driver is allowed.
 ///
 /// Errors: RNET_NOT_IN_FORCE if the process of the receiver is stopped; RNET_TIMEOUT if it does not answer
-/// within the lease. Authority then ends with the lease.
+/// within the lease. Authority then ends with the lease. RNET_CLOSED if another thread closes the driver meanwhile.
 ///
 /// # Safety
 /// `driver` is a driver, `error` null or valid for a write.
@@ -244,8 +245,19 @@ pub unsafe extern "C" fn rnet_driver_release(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let taken = unsafe { driver_of(driver) }?.take();
-        Ok(taken.and_then(ProcessOwned::into_inner).map_or(Ok(()), Driver::release)?)
+        let object = unsafe { driver_of(driver) }?;
+        if object.is_closing() {
+            object.close();
+            return Ok(());
+        }
+        let released =
+            object.with(|driver| Ok(driver.release_interruptible(|| !object.is_closing())?));
+        object.close();
+        match released {
+            // Closing it has waited for the thread that used it, and has asked for the release.
+            Err(Failure::WrongThread(_)) => Ok(()),
+            released => released,
+        }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -257,11 +269,8 @@ pub unsafe extern "C" fn rnet_driver_release(
 /// `driver` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_driver_close(driver: *mut rnet_driver) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { driver.as_ref() }.and_then(|driver| driver.object.take()));
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(driver, |driver| driver.object.close()) }
 }
 
 /// Closes and frees a driver. Null is allowed. No other thread may be about to use it.
@@ -271,8 +280,5 @@ pub unsafe extern "C" fn rnet_driver_close(driver: *mut rnet_driver) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_driver_free(driver: *mut rnet_driver) {
     // SAFETY: as promised by the caller.
-    unsafe {
-        rnet_driver_close(driver);
-        free(driver);
-    }
+    unsafe { free(driver) }
 }

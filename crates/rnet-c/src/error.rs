@@ -9,6 +9,7 @@ use rnet::Error;
 ///
 /// Codes from 1 to 99 are the errors of robot-net in every language (docs/guide/errors.md); codes from 100 on
 /// do not exist in Rust.
+#[allow(dead_code, reason = "the codes of Rust are made from their numbers")]
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum rnet_code {
@@ -94,44 +95,12 @@ pub enum rnet_code {
 
 use rnet_code::*;
 
-/// The codes that all languages share, in the order of `Error::CODES`.
-const SHARED: [(&str, rnet_code); 32] = [
-    ("bad_name", RNET_BAD_NAME),
-    ("message_too_large", RNET_MESSAGE_TOO_LARGE),
-    ("incompatible_type", RNET_INCOMPATIBLE_TYPE),
-    ("incompatible_qos", RNET_INCOMPATIBLE_QOS),
-    ("full", RNET_FULL),
-    ("timeout", RNET_TIMEOUT),
-    ("detached", RNET_DETACHED),
-    ("peer_lost", RNET_PEER_LOST),
-    ("out_of_memory", RNET_OUT_OF_MEMORY),
-    ("limit_reached", RNET_LIMIT_REACHED),
-    ("too_many_pins", RNET_TOO_MANY_PINS),
-    ("name_taken", RNET_NAME_TAKEN),
-    ("no_permission", RNET_NO_PERMISSION),
-    ("layout_version", RNET_LAYOUT_VERSION),
-    ("corrupt", RNET_CORRUPT),
-    ("malformed", RNET_MALFORMED),
-    ("closed", RNET_CLOSED),
-    ("interrupted", RNET_INTERRUPTED),
-    ("bad_qos", RNET_BAD_QOS),
-    ("bad_value", RNET_BAD_VALUE),
-    ("conflict", RNET_CONFLICT),
-    ("state_type", RNET_STATE_TYPE),
-    ("storage", RNET_STORAGE),
-    ("server_lost", RNET_SERVER_LOST),
-    ("home_away", RNET_HOME_AWAY),
-    ("call_failed", RNET_CALL_FAILED),
-    ("refused", RNET_REFUSED),
-    ("not_in_force", RNET_NOT_IN_FORCE),
-    ("receiver_exists", RNET_RECEIVER_EXISTS),
-    ("cancelled", RNET_CANCELLED),
-    ("call_lost", RNET_CALL_LOST),
-    ("io", RNET_IO),
-];
+// The codes that all languages share are 1 to RNET_IO, in the order of `Error::CODES`.
+const _: () = assert!(Error::CODES.len() == RNET_IO as usize);
 
 /// The codes that Rust does not have, with the names that `rnet_code_name` gives.
-const OWN: [(&str, rnet_code); 6] = [
+const OWN: [(&str, rnet_code); 7] = [
+    ("ok", RNET_OK),
     ("other", RNET_OTHER),
     ("wrong_thread", RNET_WRONG_THREAD),
     ("internal", RNET_INTERNAL),
@@ -188,6 +157,9 @@ impl Failure {
                 (Some(c_text(&failure.kind)), Some(c_text(&failure.text)))
             }
             Failure::Rnet(Error::Cancelled { reason, .. }) => (Some(c_text(reason.name())), None),
+            Failure::Rnet(Error::Refused { running, .. }) if !running.is_empty() => {
+                (None, Some(c_text(running)))
+            }
             _ => (None, None),
         };
         let text = match self {
@@ -205,8 +177,9 @@ impl Failure {
 }
 
 fn code_of(error: &Error) -> rnet_code {
-    let name = error.code();
-    SHARED.iter().find(|(shared, _)| *shared == name).map_or(RNET_OTHER, |(_, code)| *code)
+    let at = Error::CODES.iter().position(|code| *code == error.code());
+    // SAFETY: the enum has all numbers from 1 to RNET_IO, which is the number of codes.
+    at.map_or(RNET_OTHER, |at| unsafe { std::mem::transmute::<u32, rnet_code>(at as u32 + 1) })
 }
 
 /// The text as C reads it. A NUL within it becomes a blank.
@@ -271,7 +244,8 @@ pub extern "C" fn rnet_error_kind(error: Option<&rnet_error>) -> *const c_char {
     error.and_then(|error| error.kind.as_ref()).map_or(ptr::null(), |kind| kind.as_ptr())
 }
 
-/// For RNET_CALL_FAILED the text of the handler's error; otherwise null. Valid until the error is freed.
+/// For RNET_CALL_FAILED the text of the handler's error; for RNET_REFUSED by an action the node whose goal runs;
+/// otherwise null. Valid until the error is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn rnet_error_detail(error: Option<&rnet_error>) -> *const c_char {
     error.and_then(|error| error.detail.as_ref()).map_or(ptr::null(), |detail| detail.as_ptr())
@@ -290,10 +264,8 @@ pub extern "C" fn rnet_error_clone(error: Option<&rnet_error>) -> *mut rnet_erro
 /// `error` is null or an error that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_error_free(error: *mut rnet_error) {
-    if !error.is_null() {
-        // SAFETY: made by `store`, and freed once, as promised by the caller.
-        drop(unsafe { Box::from_raw(error) });
-    }
+    // SAFETY: made by `store`; for the rest as promised by the caller.
+    unsafe { crate::border::free(error) }
 }
 
 /// The name of a code as in docs/guide/errors.md: "timeout". "ok" for RNET_OK, "other" for an unknown number.
@@ -301,8 +273,8 @@ pub unsafe extern "C" fn rnet_error_free(error: *mut rnet_error) {
 pub extern "C" fn rnet_code_name(code: i32) -> *const c_char {
     static NAMES: std::sync::OnceLock<Vec<(i32, CString)>> = std::sync::OnceLock::new();
     let names = NAMES.get_or_init(|| {
-        let own = [("ok", RNET_OK)].into_iter().chain(OWN);
-        SHARED.into_iter().chain(own).map(|(name, code)| (code as i32, c_text(name))).collect()
+        let own = OWN.into_iter().map(|(name, code)| (code as i32, c_text(name)));
+        (1..).zip(Error::CODES.iter().map(|name| c_text(name))).chain(own).collect()
     });
     let found = names.iter().find(|(number, _)| *number == code);
     found.map_or(c"other".as_ptr(), |(_, name)| name.as_ptr())
@@ -313,14 +285,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_of_rust_in_its_order() {
-        let names: Vec<&str> = SHARED.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, Error::CODES);
-    }
-
-    #[test]
-    fn numbers_are_never_reused() {
-        let numbers: Vec<i32> = SHARED.iter().map(|(_, code)| *code as i32).collect();
-        assert_eq!(numbers, (1..=SHARED.len() as i32).collect::<Vec<_>>());
+    fn shared_codes_have_the_names_of_rust_in_its_order() {
+        for (number, name) in (1..).zip(Error::CODES) {
+            // SAFETY: the enum has all numbers from 1 to RNET_IO.
+            let code = unsafe { std::mem::transmute::<u32, rnet_code>(number) };
+            assert_eq!(format!("{code:?}"), format!("RNET_{}", name.to_uppercase()));
+        }
     }
 }

@@ -2,57 +2,43 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_char};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rnet::inspect::{Follower, NodeWatcher};
 use rnet::{Error, MessageType, NodeEvent, TypeDesc};
 
-use crate::border::{enter, free, give, given, write};
+use crate::border::{close, enter, free, give, given, write};
 use crate::bytes::{rnet_bytes, text};
 use crate::error::{Failure, Outcome, c_text, invalid, rnet_code, rnet_error};
-use crate::handle::Exclusive;
+use crate::handle::{Exclusive, Handle};
 use crate::inspect::{message_type, rnet_domain};
-use crate::options::duration;
+use crate::publisher::wait_in_slices;
 use crate::types::rnet_type;
 
-/// How long a wait keeps the object from [`Exclusive::take`].
-const FOLLOW_SLICE: Duration = Duration::from_millis(100);
 /// Maximum number of publishers whose names are kept, with former ones.
 const MAX_PUBLISHERS: usize = 1000;
 
 /// Calls `step` with the time that it may wait, at first with none, until it gives a result. `None` if `timeout_ns` is
-/// 0 and it gives none. Ends with an error if `closing` is set.
+/// 0 and it gives none. Ends with an error if `is_closing`.
 fn wait<T>(
     timeout_ns: i64,
-    closing: &AtomicBool,
+    is_closing: impl Fn() -> bool,
     what: &'static str,
     mut step: impl FnMut(Duration) -> Outcome<Option<T>>,
 ) -> Outcome<Option<T>> {
-    let limit = duration(timeout_ns, "timeout_ns")?;
-    // `None`, without a limit, if an Instant cannot hold it.
-    let until = Instant::now().checked_add(limit);
-    let mut slice = Duration::ZERO;
-    loop {
-        let found = step(slice)?;
-        if found.is_some() || limit.is_zero() {
-            return Ok(found);
-        }
-        if closing.load(Ordering::Relaxed) {
-            return Err(Error::Interrupted.into());
-        }
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        slice = left.map_or(FOLLOW_SLICE, |left| left.min(FOLLOW_SLICE));
-        if slice.is_zero() {
-            return Err(Error::timeout("", what, limit).into());
-        }
+    if let Some(found) = step(Duration::ZERO)? {
+        return Ok(Some(found));
     }
+    wait_in_slices(timeout_ns, |slice| match step(slice)? {
+        None if is_closing() => Err(Error::Interrupted.into()),
+        None if timeout_ns != 0 => Ok(Err(Error::timeout("", what, slice))),
+        found => Ok(Ok(found)),
+    })
 }
 
 /// Follows a topic from outside, with all its publishers. Publishers do not see it and are not slowed by it; what it
 /// reads too slowly is counted as missed. One thread at a time may use it; a second one gets RNET_WRONG_THREAD.
-pub struct rnet_follower(Arc<Exclusive<Following>>);
+pub struct rnet_follower(Handle<Exclusive<Following>>);
 
 /// A message that a follower has read. New versions of the library add fields at its end.
 #[repr(C)]
@@ -91,7 +77,6 @@ struct FollowedPublisher {
 
 struct Following {
     follower: Follower,
-    closing: Arc<AtomicBool>,
     bytes: Vec<u8>,
     /// By id.
     publishers: HashMap<u64, FollowedPublisher>,
@@ -134,9 +119,12 @@ impl Following {
         Ok(Some(self.message.insert(message)))
     }
 
-    fn recv(&mut self, timeout_ns: i64) -> Outcome<*const rnet_followed_message> {
-        let closing = self.closing.clone();
-        let found = wait(timeout_ns, &closing, "a message", |slice| {
+    fn recv(
+        &mut self,
+        timeout_ns: i64,
+        is_closing: impl Fn() -> bool,
+    ) -> Outcome<*const rnet_followed_message> {
+        let found = wait(timeout_ns, is_closing, "a message", |slice| {
             if !slice.is_zero() {
                 self.follower.wait(slice);
             }
@@ -173,19 +161,12 @@ pub unsafe extern "C" fn rnet_domain_follow(
         // SAFETY: as promised by the caller.
         let topic = unsafe { text(topic, "topic") }?;
         let follower = Follower::new(location.domain()?, topic, history)?;
-        let closing = Arc::new(AtomicBool::new(false));
-        let following = Following {
-            follower,
-            closing: closing.clone(),
-            bytes: Vec::new(),
-            publishers: HashMap::new(),
-            message: None,
-        };
+        let (bytes, publishers) = (Vec::new(), HashMap::new());
+        let following = Following { follower, bytes, publishers, message: None };
         let name = format!("the follower of {topic}");
-        let interrupt = move || closing.store(true, Ordering::Relaxed);
-        let object = Exclusive::new("follower", name, following, interrupt);
+        let object = Exclusive::new("follower", name, following, || ());
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_follower(object)) }
+        unsafe { give(out, rnet_follower(Handle::without_node(object))) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -201,7 +182,8 @@ unsafe fn following_of<'a>(follower: *const rnet_follower) -> Outcome<&'a Exclus
 /// Waits for the next message of any publisher, for at most `timeout_ns`: RNET_FOREVER waits without a limit, 0 does
 /// not wait. Messages of one publisher keep their order.
 ///
-/// `*out` becomes a message that is valid until the next call with this follower; null if nothing has arrived and
+/// `*out` becomes a message that is valid until the next receive from this follower, also if another thread closes it;
+/// null if nothing has arrived and
 /// `timeout_ns` is 0, which is not an error.
 ///
 /// Errors: RNET_TIMEOUT, RNET_NO_PERMISSION, RNET_LAYOUT_VERSION, RNET_IO, RNET_CLOSED, RNET_WRONG_THREAD.
@@ -217,7 +199,8 @@ pub unsafe extern "C" fn rnet_follower_recv(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let message = unsafe { following_of(follower) }?.with_here(|it| it.recv(timeout_ns))?;
+        let object = unsafe { following_of(follower) }?;
+        let message = object.borrow_here(|it| it.recv(timeout_ns, || object.is_closing()))?;
         // SAFETY: as promised by the caller.
         unsafe { write(out, message) }
     };
@@ -254,11 +237,8 @@ pub unsafe extern "C" fn rnet_follower_type(
 /// `follower` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_follower_close(follower: *mut rnet_follower) {
-    crate::border::enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { follower.as_ref() }.and_then(|follower| follower.0.take()));
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(follower, |follower| follower.0.close_here()) }
 }
 
 /// Frees a follower. Null is allowed. No other thread may be about to use it.
@@ -294,11 +274,10 @@ pub struct rnet_watched_node {
 }
 
 /// Watches the nodes of a domain from outside. One thread at a time may use it; a second one gets RNET_WRONG_THREAD.
-pub struct rnet_node_watcher(Arc<Exclusive<Watching>>);
+pub struct rnet_node_watcher(Handle<Exclusive<Watching>>);
 
 struct Watching {
     watcher: NodeWatcher,
-    closing: Arc<AtomicBool>,
     events: VecDeque<NodeEvent>,
     node: CString,
     event: Option<rnet_watched_node>,
@@ -308,10 +287,13 @@ struct Watching {
 unsafe impl Send for Watching {}
 
 impl Watching {
-    fn recv(&mut self, timeout_ns: i64) -> Outcome<*const rnet_watched_node> {
+    fn recv(
+        &mut self,
+        timeout_ns: i64,
+        is_closing: impl Fn() -> bool,
+    ) -> Outcome<*const rnet_watched_node> {
         self.event = None;
-        let closing = self.closing.clone();
-        let found = wait(timeout_ns, &closing, "a node to join or leave", |slice| {
+        let found = wait(timeout_ns, is_closing, "a node to join or leave", |slice| {
             if self.events.is_empty() {
                 self.events.extend(self.watcher.wait(slice)?);
             }
@@ -346,14 +328,12 @@ pub unsafe extern "C" fn rnet_domain_watch_nodes(
         // SAFETY: as promised by the caller.
         let location = &unsafe { given(domain, "domain") }?.location;
         let watcher = location.domain()?.watch_nodes()?;
-        let (closing, events) = (Arc::new(AtomicBool::new(false)), VecDeque::new());
         let name = format!("the node watcher of domain {}", location.id());
-        let (node, event) = (CString::default(), None);
-        let watching = Watching { watcher, closing: closing.clone(), events, node, event };
-        let interrupt = move || closing.store(true, Ordering::Relaxed);
-        let object = Exclusive::new("node watcher", name, watching, interrupt);
+        let (events, node) = (VecDeque::new(), CString::default());
+        let watching = Watching { watcher, events, node, event: None };
+        let object = Exclusive::new("node watcher", name, watching, || ());
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_node_watcher(object)) }
+        unsafe { give(out, rnet_node_watcher(Handle::without_node(object))) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -362,7 +342,8 @@ pub unsafe extern "C" fn rnet_domain_watch_nodes(
 /// Waits until a node joins, leaves or dies, for at most `timeout_ns`: RNET_FOREVER waits without a limit, 0 does not
 /// wait.
 ///
-/// `*out` is valid until the next call with this watcher; null if nothing has happened and `timeout_ns` is 0.
+/// `*out` is valid until the next call with this watcher, also if another thread closes it; null if nothing has happened
+/// and `timeout_ns` is 0.
 ///
 /// Errors: RNET_TIMEOUT, RNET_NO_PERMISSION, RNET_LAYOUT_VERSION, RNET_IO, RNET_CLOSED, RNET_WRONG_THREAD.
 ///
@@ -378,7 +359,7 @@ pub unsafe extern "C" fn rnet_node_watcher_recv(
     let body = || {
         // SAFETY: as promised by the caller.
         let object = &unsafe { given(watcher, "watcher") }?.0;
-        let event = object.with_here(|it| it.recv(timeout_ns))?;
+        let event = object.borrow_here(|it| it.recv(timeout_ns, || object.is_closing()))?;
         // SAFETY: as promised by the caller.
         unsafe { write(out, event) }
     };
@@ -393,11 +374,8 @@ pub unsafe extern "C" fn rnet_node_watcher_recv(
 /// `watcher` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_node_watcher_close(watcher: *mut rnet_node_watcher) {
-    crate::border::enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { watcher.as_ref() }.and_then(|watcher| watcher.0.take()));
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(watcher, |watcher| watcher.0.close_here()) }
 }
 
 /// Frees a watcher. Null is allowed. No other thread may be about to use it.

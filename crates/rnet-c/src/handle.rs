@@ -1,13 +1,15 @@
 //! What the opaque pointers refer to: objects that can be closed while other threads use them.
 
 use std::cell::UnsafeCell;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use rnet::Error;
 use rnet::fork::{ForkGuard, ProcessOwned};
 
+use crate::callback::in_callback;
 use crate::error::{Failure, Outcome};
 
 /// How long [`Exclusive::close`] sleeps between two attempts to end another thread's wait.
@@ -15,6 +17,25 @@ const CLOSE_RETRY: Duration = Duration::from_micros(200);
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Set once something has ended.
+pub(crate) type Latch = OnceLock<()>;
+
+/// Waits until something that another thread closes has ended, except in a callback: the other thread may wait for it.
+fn wait_for(ended: &Latch) {
+    if !in_callback() {
+        ended.wait();
+    }
+}
+
+/// Sets a latch when it is dropped, also by a panic.
+struct SetOnDrop<'a>(&'a Latch);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.set(());
+    }
 }
 
 /// A number for this thread; not 0.
@@ -40,12 +61,14 @@ pub(crate) struct Exclusive<T> {
     state: AtomicU8,
     /// Set before it is closed, because another thread may still use it.
     closing: AtomicBool,
-    /// Whether the user holds memory of the object, which closing must not take away: the number of loans, or the
-    /// thread that reads a borrowed sample.
-    lent: AtomicUsize,
+    /// The thread that reads memory of the object, which closing must not take away; 0 if none does.
+    borrower: AtomicUsize,
+    /// Number of loans, which closing must not take away either.
+    loans: AtomicUsize,
     value: UnsafeCell<Option<ProcessOwned<T>>>,
     /// Ends the wait of the thread that uses it.
     interrupt: Box<dyn Fn() + Send + Sync>,
+    closed: Latch,
     fork_guard: ForkGuard,
 }
 
@@ -65,9 +88,11 @@ impl<T: Send + 'static> Exclusive<T> {
             name,
             state: AtomicU8::new(IDLE),
             closing: AtomicBool::new(false),
-            lent: AtomicUsize::new(0),
+            borrower: AtomicUsize::new(0),
+            loans: AtomicUsize::new(0),
             value: UnsafeCell::new(Some(ProcessOwned::new(value))),
             interrupt: Box::new(interrupt),
+            closed: Latch::new(),
             fork_guard: ForkGuard::here(),
         })
     }
@@ -153,69 +178,123 @@ impl<T: Send + 'static> Exclusive<T> {
         Error::closed(self.fork_guard.name(self.name.clone())).into()
     }
 
+    /// Whether a thread closes it: a wait within [`Exclusive::with`] must end.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
     /// Notes, within [`Exclusive::with`], that the user holds one more loan.
     pub(crate) fn lend(&self) {
-        self.lent.fetch_add(1, Ordering::AcqRel);
+        self.loans.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Notes that the user has returned a loan. If the object was closed meanwhile, it ends with the last one.
     pub(crate) fn give_back(&self) {
-        let last = self.lent.fetch_sub(1, Ordering::SeqCst) == 1;
+        let last = self.loans.fetch_sub(1, Ordering::SeqCst) == 1;
         if last && self.closing.load(Ordering::SeqCst) {
-            drop(self.take());
+            self.close();
         }
     }
 
-    /// Notes, within [`Exclusive::with`], whether this thread reads a borrowed sample.
+    /// Notes, within [`Exclusive::with`], whether this thread reads memory of the object.
     #[inline]
     pub(crate) fn set_borrowed(&self, yes: bool) {
-        self.lent.store(if yes { this_thread() } else { 0 }, Ordering::Release);
+        self.borrower.store(if yes { this_thread() } else { 0 }, Ordering::Release);
     }
 
-    /// Whether this thread reads a borrowed sample.
-    pub(crate) fn is_borrowed_here(&self) -> bool {
-        self.lent.load(Ordering::Acquire) == this_thread()
+    /// As [`Exclusive::with`], for a call that gives the user memory of the object, or null. It stays valid until the
+    /// user's next such call, also if another thread closes the object.
+    #[inline]
+    pub(crate) fn borrow<V>(
+        &self,
+        act: impl FnOnce(&mut T) -> Outcome<*const V>,
+    ) -> Outcome<*const V> {
+        let result = self.with(|value| {
+            self.set_borrowed(false);
+            let view = act(value)?;
+            self.set_borrowed(!view.is_null());
+            Ok(view)
+        });
+        if result.is_err() {
+            self.end_borrow_if_closing();
+        }
+        result
     }
 
-    /// Called when a call of the user was refused, who is done with a borrowed sample: a closed object ends now.
+    /// As [`Exclusive::borrow`], for an object that does not itself refuse to be used in a forked child.
+    ///
+    /// # Errors
+    /// As [`Exclusive::with`]; `Closed` in a forked child.
+    pub(crate) fn borrow_here<V>(
+        &self,
+        act: impl FnOnce(&mut T) -> Outcome<*const V>,
+    ) -> Outcome<*const V> {
+        if self.fork_guard.is_from_parent() {
+            return Err(self.closed());
+        }
+        self.borrow(act)
+    }
+
+    /// Called when a call of the user was refused, who is done with the borrowed memory: a closed object ends now.
     #[cold]
     pub(crate) fn end_borrow_if_closing(&self) {
-        if self.closing.load(Ordering::SeqCst) && self.lent.swap(0, Ordering::SeqCst) > 0 {
-            drop(self.take());
+        if self.closing.load(Ordering::SeqCst) && self.borrower.swap(0, Ordering::SeqCst) > 0 {
+            self.close();
         }
     }
 
-    /// As [`Exclusive::take`], when the user is done with a borrowed sample.
-    pub(crate) fn finish(&self) -> Option<ProcessOwned<T>> {
-        if self.fork_guard.is_from_parent() {
-            return None;
-        }
-        self.lent.store(0, Ordering::Release);
-        self.take()
+    /// As [`Exclusive::take`], and drops what it held.
+    pub(crate) fn close(&self) {
+        self.take(drop);
     }
 
-    /// Closes it, ending the wait of a thread that uses it, and returns what it held to the first caller. Memory
-    /// that is lent stays valid: then the object keeps its value until the user returns it.
-    pub(crate) fn take(&self) -> Option<ProcessOwned<T>> {
+    /// Closes it for its user, who is done with the memory that this thread has borrowed.
+    pub(crate) fn close_here(&self) {
+        if self.borrower.load(Ordering::Acquire) == this_thread() {
+            self.set_borrowed(false);
+        }
+        self.close();
+    }
+
+    /// Takes the object for a call that consumes it, whose user is done with the borrowed memory.
+    ///
+    /// # Errors
+    /// `Closed`, also if another thread closes it and memory was borrowed until now.
+    pub(crate) fn consume(&self) -> Outcome<T> {
+        let was_open = !self.closing.load(Ordering::SeqCst);
+        self.set_borrowed(false);
+        self.take(|value| value).filter(|_| was_open).ok_or_else(|| self.closed())
+    }
+
+    /// Closes it, ending the wait of a thread that uses it. The first caller passes the object to `finish`; later ones
+    /// wait until that has returned. Memory that is lent stays valid: then the object keeps its value until the user
+    /// returns it.
+    pub(crate) fn take<R>(&self, finish: impl FnOnce(T) -> R) -> Option<R> {
         if self.fork_guard.is_from_parent() {
             return None;
         }
         self.closing.store(true, Ordering::SeqCst);
         loop {
             if self.enter() {
-                if self.lent.load(Ordering::SeqCst) > 0 {
+                let lent = [&self.borrower, &self.loans].map(|one| one.load(Ordering::SeqCst));
+                if lent != [0, 0] {
                     self.state.store(IDLE, Ordering::Release);
                     return None;
                 }
+                let _closed = SetOnDrop(&self.closed);
                 // SAFETY: this thread has made the object IN_USE.
                 let value = unsafe { &mut *self.value.get() }.take();
                 self.state.store(CLOSED, Ordering::Release);
-                return value;
+                return value.and_then(ProcessOwned::into_inner).map(finish);
             }
-            if self.state.load(Ordering::Relaxed) != IN_USE {
-                return None;
+            match self.state.load(Ordering::Relaxed) {
+                IN_USE => (self.interrupt)(),
+                CLOSED => {
+                    wait_for(&self.closed);
+                    return None;
+                }
+                _ => return None,
             }
-            (self.interrupt)();
             std::thread::sleep(CLOSE_RETRY);
         }
     }
@@ -245,18 +324,27 @@ pub(crate) struct Shared<T> {
     value: Mutex<Option<Arc<ProcessOwned<T>>>>,
     /// Ends the waits of the threads that use it.
     end: fn(&T),
+    /// Set once the context of its callback was freed, after the last call.
+    callback: Option<Arc<Latch>>,
+    closed: Latch,
     fork_guard: ForkGuard,
 }
 
 impl<T: Send + Sync + 'static> Shared<T> {
     pub(crate) fn new(name: String, value: T) -> Arc<Shared<T>> {
-        Shared::with_end(name, value, |_| ())
+        Shared::with_end(name, value, |_| (), None)
     }
 
-    /// As [`Shared::new`]; closing it calls `end`, which ends the waits of other threads.
-    pub(crate) fn with_end(name: String, value: T, end: fn(&T)) -> Arc<Shared<T>> {
+    /// As [`Shared::new`]. Closing it calls `end`, which ends the waits of other threads, and waits for `callback`.
+    pub(crate) fn with_end(
+        name: String,
+        value: T,
+        end: fn(&T),
+        callback: Option<Arc<Latch>>,
+    ) -> Arc<Shared<T>> {
         let value = Mutex::new(Some(Arc::new(ProcessOwned::new(value))));
-        Arc::new(Shared { name, value, end, fork_guard: ForkGuard::here() })
+        let (closed, fork_guard) = (Latch::new(), ForkGuard::here());
+        Arc::new(Shared { name, value, end, callback, closed, fork_guard })
     }
 
     /// The object, which stays usable while another thread closes this.
@@ -285,33 +373,100 @@ impl<T: Send + Sync + 'static> Shared<T> {
         Error::closed(self.fork_guard.name(self.name.clone())).into()
     }
 
-    /// Closes it, and returns what it held to the first caller.
-    pub(crate) fn take(&self) -> Option<Arc<ProcessOwned<T>>> {
+    /// Closes it. When it returns, the first caller has ended what it held, and its callback is not called again, also
+    /// if another thread still uses the object; except in a callback.
+    pub(crate) fn close(&self) {
         if self.fork_guard.is_from_parent() {
-            return None;
+            return;
         }
         let taken = lock(&self.value).take();
-        if let Some(value) = &taken {
-            (self.end)(value);
+        if let Some(value) = taken {
+            let _closed = SetOnDrop(&self.closed);
+            (self.end)(&value);
+            drop(value);
         }
-        taken
+        wait_for(&self.closed);
+        self.callback.iter().for_each(|callback| wait_for(callback));
     }
 }
 
 /// An object that is closed with its node.
 pub(crate) trait Member: Send + Sync {
     fn close(&self);
+    /// As [`Member::close`], by the user, who frees it.
+    fn free(&self) {
+        self.close();
+    }
+    /// Set once its callback has ended, if it has one.
+    fn callback(&self) -> Option<&Arc<Latch>> {
+        None
+    }
 }
 
 impl<T: Send + 'static> Member for Exclusive<T> {
     fn close(&self) {
-        drop(self.take());
+        Exclusive::close(self);
+    }
+    fn free(&self) {
+        self.set_borrowed(false);
+        Exclusive::close(self);
     }
 }
 
 impl<T: Send + Sync + 'static> Member for Shared<T> {
     fn close(&self) {
-        drop(self.take());
+        Shared::close(self);
+    }
+    fn callback(&self) -> Option<&Arc<Latch>> {
+        self.callback.as_ref()
+    }
+}
+
+/// The user's handle of an object. Freeing it closes the object.
+pub(crate) struct Handle<M: Member> {
+    object: Arc<M>,
+    /// Those of its node; none without a node.
+    members: Arc<MemberList>,
+    is_detached: bool,
+}
+
+impl<M: Member + 'static> Handle<M> {
+    /// The handle of an object that is closed with its node.
+    pub(crate) fn new(members: &Arc<MemberList>, kind: MemberKind, object: Arc<M>) -> Handle<M> {
+        members.add(kind, &object);
+        Handle { object, members: members.clone(), is_detached: false }
+    }
+
+    pub(crate) fn without_node(object: Arc<M>) -> Handle<M> {
+        Handle { object, members: Arc::new(MemberList::new()), is_detached: false }
+    }
+
+    /// For other objects of the same node.
+    pub(crate) fn members(&self) -> &Arc<MemberList> {
+        &self.members
+    }
+
+    /// Keeps the object, which calls a callback, until its node is closed.
+    pub(crate) fn detach(mut self) {
+        self.members.keep(self.object.clone());
+        self.is_detached = true;
+    }
+}
+
+impl<M: Member> Deref for Handle<M> {
+    type Target = Arc<M>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<M> {
+        &self.object
+    }
+}
+
+impl<M: Member> Drop for Handle<M> {
+    fn drop(&mut self) {
+        if !self.is_detached {
+            self.object.free();
+        }
     }
 }
 
@@ -321,7 +476,7 @@ pub(crate) enum MemberKind {
     WaitSet,
     /// Before callbacks, which may sleep with one while a simulated time stands still.
     Rate,
-    /// Before services: this ends the wait of a handler that calls another service.
+    /// Before callbacks: this ends the wait of a handler that calls another service, or receives.
     Client,
     Service,
     Subscriber,
@@ -332,9 +487,25 @@ pub(crate) enum MemberKind {
     State,
 }
 
+/// A member of a node.
+struct MemberEntry {
+    kind: MemberKind,
+    member: Weak<dyn Member>,
+    /// See [`Member::callback`]: a member that was freed within its callback may still run it.
+    callback: Option<Arc<Latch>>,
+    /// Keeps a callback that has no other owner.
+    detached: Option<Arc<dyn Member>>,
+}
+
+impl MemberEntry {
+    fn has_ended(&self) -> bool {
+        self.callback.as_ref().is_none_or(|callback| callback.get().is_some())
+    }
+}
+
 #[derive(Default)]
 struct Members {
-    all: Vec<(MemberKind, Weak<dyn Member>)>,
+    all: Vec<Arc<MemberEntry>>,
     closed: bool,
 }
 
@@ -351,6 +522,15 @@ impl MemberList {
 
     /// Registers a member. If the node was closed meanwhile, the member is closed, too.
     pub(crate) fn add<M: Member + 'static>(&self, kind: MemberKind, member: &Arc<M>) {
+        self.register(kind, member.clone(), false);
+    }
+
+    /// Keeps a callback until the node is closed, or what calls it was.
+    pub(crate) fn keep(&self, callback: Arc<dyn Member>) {
+        self.register(MemberKind::Guard, callback, true);
+    }
+
+    fn register(&self, kind: MemberKind, member: Arc<dyn Member>, detached: bool) {
         if self.fork_guard.is_from_parent() {
             return;
         }
@@ -361,22 +541,31 @@ impl MemberList {
         }
         // Amortised: the list is searched when it has doubled.
         if members.all.len() == members.all.capacity() {
-            members.all.retain(|(_, member)| member.strong_count() > 0);
+            members.all.retain(|entry| match entry.detached {
+                None => entry.member.strong_count() > 0 || !entry.has_ended(),
+                Some(_) => !entry.has_ended(),
+            });
         }
-        let member: Weak<M> = Arc::downgrade(member);
-        members.all.push((kind, member));
+        let (weak, callback) = (Arc::downgrade(&member), member.callback().cloned());
+        let detached = detached.then_some(member);
+        members.all.push(Arc::new(MemberEntry { kind, member: weak, callback, detached }));
     }
 
-    /// Closes all members.
+    /// Closes all members, also if another thread already does.
     pub(crate) fn close(&self) {
         if self.fork_guard.is_from_parent() {
             return;
         }
         let mut members = lock(&self.members);
         members.closed = true;
-        let mut all = std::mem::take(&mut members.all);
+        members.all.sort_by_key(|entry| entry.kind);
+        let all = members.all.clone();
         drop(members);
-        all.sort_by_key(|(kind, _)| *kind);
-        all.iter().filter_map(|(_, member)| member.upgrade()).for_each(|member| member.close());
+        for entry in all {
+            match entry.member.upgrade() {
+                Some(member) => member.close(),
+                None => entry.callback.iter().for_each(|callback| wait_for(callback)),
+            }
+        }
     }
 }

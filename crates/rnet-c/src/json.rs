@@ -2,13 +2,13 @@
 
 use std::ffi::c_char;
 
-use rnet::schema::{Dynamic, JsonOptions};
+use rnet::schema::JsonOptions;
 use rnet::{Error, MessageType};
-use serde_json::Value;
+use rnet_format::value::{encode, message_to_json_with};
 
 use crate::border::{enter, free, give};
 use crate::bytes::{rnet_bytes, text};
-use crate::error::{Outcome, rnet_code, rnet_error};
+use crate::error::{Failure, Outcome, rnet_code, rnet_error};
 use crate::types::{rnet_type, type_of};
 
 /// Bytes or text that the library has made. Any thread may use it.
@@ -58,50 +58,15 @@ pub unsafe extern "C" fn rnet_type_to_json(
     out: *mut *mut rnet_buffer,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let json = unsafe { type_of(ty) }.desc().to_json();
-        // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_buffer::new(json.into_bytes())) }
-    };
     // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
+    let json = || Outcome::Ok(unsafe { type_of(ty) }.desc().to_json());
+    // SAFETY: as promised by the caller.
+    unsafe { enter(error, || give(out, rnet_buffer::new(json()?.into_bytes()))) }
 }
 
-fn raw() -> Error {
-    Error::bad_value("the type", "raw bytes have no fields; pass the type of the topic")
-}
-
-fn decode(ty: &MessageType, bytes: &[u8]) -> Outcome<Value> {
-    match ty {
-        MessageType::Raw => Err(raw().into()),
-        MessageType::Plain(plain) if plain.accepts_len(bytes.len()) => Ok(plain.format(bytes)),
-        MessageType::Plain(plain) => {
-            let why = format!("{} bytes, but the type has {}", bytes.len(), plain.size);
-            Err(Error::bad_value(&*plain.name, why).into())
-        }
-        MessageType::Protobuf(schema) => {
-            let message = Dynamic::decode(schema, bytes);
-            let message =
-                message.map_err(|why| Error::bad_value(schema.name(), why.to_string()))?;
-            Ok(message.to_json(&JsonOptions::default()))
-        }
-    }
-}
-
-fn encode(ty: &MessageType, json: &str) -> Outcome<Vec<u8>> {
-    let value: Value =
-        serde_json::from_str(json).map_err(|why| Error::bad_value("JSON", why.to_string()))?;
-    match ty {
-        MessageType::Raw => Err(raw().into()),
-        MessageType::Plain(plain) => Ok(plain.encode(&value)?),
-        MessageType::Protobuf(schema) => {
-            let message = Dynamic::from_json(schema, &value);
-            let message =
-                message.map_err(|why| Error::bad_value(schema.name(), why.to_string()))?;
-            Ok(message.encode())
-        }
-    }
+/// An error of a message of a type.
+fn bad_message(ty: &MessageType, why: String) -> Failure {
+    Error::bad_value(ty.desc().name().unwrap_or("raw bytes"), why).into()
 }
 
 /// A message as JSON: ProtoJSON for protobuf, an object of the fields for a plain type. The caller frees it with
@@ -123,7 +88,14 @@ pub unsafe extern "C" fn rnet_message_to_json(
         let ty = unsafe { type_of(ty) };
         // SAFETY: as promised by the caller.
         let bytes = unsafe { message.get("message") }?;
-        let json = decode(&ty, bytes)?.to_string();
+        if matches!(ty, MessageType::Raw) {
+            return Err(bad_message(
+                &ty,
+                "they have no fields; pass the type of the topic".to_owned(),
+            ));
+        }
+        let json = message_to_json_with(&ty, bytes, &JsonOptions::default());
+        let json = json.map_err(|why| bad_message(&ty, why))?.to_string();
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_buffer::new(json.into_bytes())) }
     };
@@ -150,7 +122,9 @@ pub unsafe extern "C" fn rnet_message_from_json(
         let ty = unsafe { type_of(ty) };
         // SAFETY: as promised by the caller.
         let json = unsafe { text(json, "json") }?;
-        let bytes = encode(&ty, json)?;
+        let json = serde_json::from_str(json);
+        let json = json.map_err(|why| Error::bad_value("JSON", why.to_string()))?;
+        let bytes = encode(&ty, &json).map_err(|why| bad_message(&ty, why))?;
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_buffer::new(bytes)) }
     };

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use rnet::fork::ProcessOwned;
 use rnet::{Node, NodeBuilder};
 
-use crate::border::{enter, enter_or, free, give, given, write};
+use crate::border::{close, enter, free, give, given, write};
 use crate::bytes::{optional_text, text};
 use crate::error::{Outcome, c_text, invalid, rnet_code, rnet_error};
-use crate::handle::{MemberKind, MemberList, Shared};
-use crate::options::{Options, options};
+use crate::handle::{Handle, Member, MemberKind, MemberList, Shared};
+use crate::options::{Options, options, set};
 
 /// A rule that replaces a name: see rnet_node_options.
 #[repr(C)]
@@ -46,6 +46,8 @@ pub struct rnet_node_options {
     pub sim_time: i32,
     /// 2: waiting threads keep their time slice and timer slack. 0 and 1: they change them.
     pub tune_threads: i32,
+    /// The language of the program, which tools show; default "c".
+    pub language: *const c_char,
 }
 
 options!(rnet_node_options);
@@ -66,6 +68,11 @@ pub(crate) struct NodeObject {
 impl NodeObject {
     pub(crate) fn get(&self) -> Outcome<Arc<ProcessOwned<Node>>> {
         self.node.get()
+    }
+
+    /// The handle of a new object of this node.
+    pub(crate) fn add<M: Member + 'static>(&self, kind: MemberKind, object: Arc<M>) -> Handle<M> {
+        Handle::new(&self.members, kind, object)
     }
 }
 
@@ -94,44 +101,19 @@ pub(crate) fn choice(value: i32, what: &str) -> Outcome<Option<bool>> {
 impl rnet_node_options {
     /// # Safety
     /// As for rnet_node_new().
-    unsafe fn builder(&self, name: &str, language: &str) -> Outcome<NodeBuilder> {
-        let mut builder = Node::builder(name).language(language);
+    unsafe fn builder(&self, name: &str) -> Outcome<NodeBuilder> {
         // SAFETY: each is null or a string, as the caller promises.
-        let (domain, dir, group) = unsafe {
-            (
-                optional_text(self.domain, "domain")?,
-                optional_text(self.dir, "dir")?,
-                optional_text(self.group, "group")?,
-            )
-        };
-        // SAFETY: as above.
-        let (state_dir, name_space) = unsafe {
-            (
-                optional_text(self.state_dir, "state_dir")?,
-                optional_text(self.name_space, "name_space")?,
-            )
-        };
-        if let Some(domain) = domain {
-            builder = builder.domain(domain);
-        }
-        if let Some(dir) = dir {
-            builder = builder.dir(dir);
-        }
-        if let Some(group) = group {
-            builder = builder.group(group);
-        }
-        if let Some(dir) = state_dir {
-            builder = builder.state_dir(dir);
-        }
-        if let Some(name_space) = name_space {
-            builder = builder.namespace(name_space);
-        }
-        if let Some(yes) = choice(self.sim_time, "sim_time")? {
-            builder = builder.sim_time(yes);
-        }
-        if let Some(yes) = choice(self.tune_threads, "tune_threads")? {
-            builder = builder.tune_threads(yes);
-        }
+        let option = |text, what| unsafe { optional_text(text, what) };
+        let language = option(self.language, "language")?;
+        let builder = Node::builder(name).language(language.unwrap_or("c"));
+        let builder = set(builder, option(self.domain, "domain")?, NodeBuilder::domain);
+        let builder = set(builder, option(self.dir, "dir")?, NodeBuilder::dir);
+        let builder = set(builder, option(self.group, "group")?, NodeBuilder::group);
+        let builder = set(builder, option(self.state_dir, "state_dir")?, NodeBuilder::state_dir);
+        let builder = set(builder, option(self.name_space, "name_space")?, NodeBuilder::namespace);
+        let builder = set(builder, choice(self.sim_time, "sim_time")?, NodeBuilder::sim_time);
+        let tune_threads = choice(self.tune_threads, "tune_threads")?;
+        let mut builder = set(builder, tune_threads, NodeBuilder::tune_threads);
         if self.remap_count > 0 {
             // SAFETY: not null, and the caller promises this many rules.
             let rules = unsafe {
@@ -165,7 +147,7 @@ pub unsafe extern "C" fn rnet_node_new(
         // SAFETY: as promised by the caller.
         let (name, options) = unsafe { (text(name, "name")?, rnet_node_options::read(options)?) };
         // SAFETY: as promised by the caller.
-        let node = unsafe { options.builder(name, "c") }?.open()?;
+        let node = unsafe { options.builder(name) }?.open()?;
         let object = NodeObject {
             members: Arc::new(MemberList::new()),
             name: c_text(node.name()),
@@ -180,21 +162,20 @@ pub unsafe extern "C" fn rnet_node_new(
 }
 
 /// Closes the node, its endpoints, and all other objects that it created: their calls fail with RNET_CLOSED from
-/// then on, and waits end. The objects must still be freed. Returns when no callback of the node runs, except if
-/// called by one of them. Null and a closed node are allowed.
+/// then on, and waits end. The objects must still be freed. Returns when no callback of the node runs, except
+/// within a callback. Null and a closed node are allowed.
 ///
 /// # Safety
 /// `node` is null or a node that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_node_close(node: *mut rnet_node) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        if let Some(node) = unsafe { node.as_ref() } {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        close(node, |node| {
             node.0.members.close();
-            drop(node.0.node.take());
-        }
-        Ok(())
-    });
+            node.0.node.close();
+        });
+    }
 }
 
 /// Frees a node. The objects that it created keep it alive, until the last of them is freed or closed; see
@@ -240,17 +221,6 @@ pub unsafe extern "C" fn rnet_node_now(
 ) -> rnet_code {
     // SAFETY: as promised by the caller.
     unsafe { enter(error, || write(out, node_of(node)?.get()?.now())) }
-}
-
-/// Registers a member of a kind.
-impl NodeObject {
-    pub(crate) fn add<M: crate::handle::Member + 'static>(
-        &self,
-        kind: MemberKind,
-        member: &Arc<M>,
-    ) {
-        self.members.add(kind, member);
-    }
 }
 
 /// The version of the library: "0.1.0". Never freed.

@@ -9,6 +9,23 @@ use crate::error::{Outcome, invalid};
 pub(crate) unsafe trait Options: Copy {
     const NAME: &'static str;
 
+    /// The size of the struct in the header that the program was compiled with.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it was not initialised.
+    ///
+    /// # Safety
+    /// `given` refers to a size.
+    unsafe fn size_of_given(given: *const Self) -> Outcome<usize> {
+        // SAFETY: the size is the first field.
+        let size = unsafe { given.cast::<usize>().read() };
+        if (size_of::<usize>()..=4096).contains(&size) {
+            return Ok(size);
+        }
+        let (name, init) = (Self::NAME, Self::NAME.to_uppercase());
+        Err(invalid(format!("{name} has struct_size {size}: initialise it with {init}_INIT")))
+    }
+
     /// Reads the options that a program passes, which may be compiled with an older or newer header.
     ///
     /// # Errors
@@ -22,15 +39,8 @@ pub(crate) unsafe trait Options: Copy {
         if given.is_null() {
             return Ok(options);
         }
-        // SAFETY: the size is the first field, and the struct is not null.
-        let size = unsafe { given.cast::<usize>().read() };
-        if size < size_of::<usize>() || size > 4096 {
-            let init = Self::NAME.to_uppercase();
-            return Err(invalid(format!(
-                "{} has struct_size {size}: initialise it with {init}_INIT",
-                Self::NAME
-            )));
-        }
+        // SAFETY: not null, and as promised by the caller.
+        let size = unsafe { Self::size_of_given(given) }?;
         let known = size.min(size_of::<Self>());
         // SAFETY: both are valid for `known` bytes, and do not overlap.
         unsafe {
@@ -77,6 +87,14 @@ pub(crate) fn optional_duration(ns: i64, what: &str) -> Outcome<Option<std::time
     Ok(Some(duration(ns, what)?).filter(|duration| !duration.is_zero()))
 }
 
+/// The builder with an option, if that is set.
+pub(crate) fn set<B, T>(builder: B, value: Option<T>, apply: impl FnOnce(B, T) -> B) -> B {
+    match value {
+        Some(value) => apply(builder, value),
+        None => builder,
+    }
+}
+
 /// Writes a struct of results, as far as the caller's header knows it.
 ///
 /// # Errors
@@ -88,15 +106,8 @@ pub(crate) unsafe fn fill<T: Options>(out: *mut T, result: T) -> Outcome {
     if out.is_null() {
         return Err(invalid(format!("the pointer to {} is null", T::NAME)));
     }
-    // SAFETY: the size is the first field, and the struct is not null.
-    let size = unsafe { out.cast::<usize>().read() };
-    if size < size_of::<usize>() || size > 4096 {
-        let init = T::NAME.to_uppercase();
-        return Err(invalid(format!(
-            "{} has struct_size {size}: initialise it with {init}_INIT",
-            T::NAME
-        )));
-    }
+    // SAFETY: not null, and as promised by the caller.
+    let size = unsafe { T::size_of_given(out) }?;
     let known = size.min(size_of::<T>()) - size_of::<usize>();
     let from = (&raw const result).cast::<u8>();
     // SAFETY: both are valid for the size and `known` bytes more, and do not overlap; the size stays the caller's.

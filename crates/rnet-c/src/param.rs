@@ -3,20 +3,21 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
+use rnet::Param;
 use rnet::fork::ProcessOwned;
 use rnet::param::{ParamBuilder, ParamKind};
 use rnet::state::Value;
-use rnet::{Error, Param};
 
-use crate::border::{enter, enter_or, free, give, given, write};
+use crate::border::{enter, free, give, given, write};
 use crate::bytes::{optional_text, text};
 use crate::callback::{Context, rnet_free_function, rnet_guard};
 use crate::error::{Outcome, invalid, rnet_code, rnet_error};
-use crate::handle::{MemberKind, MemberList, Shared};
+use crate::handle::{Handle, MemberKind, Shared};
 use crate::node::{node_of, rnet_node};
-use crate::options::{Options, fill, options};
-use crate::param_info::{Row, rnet_param_info};
-use crate::state_value::{give_value, optional_value, rnet_value, value_of, view};
+use crate::options::{Options, options, set};
+use crate::param_info::{ParamView, rnet_param_info};
+use crate::state_value::{give_value, optional_value, rnet_value, rnet_value_data, value_of, view};
+use crate::texts::texts;
 
 /// Options of rnet_param_declare(). Initialise it with RNET_PARAM_OPTIONS_INIT; 0 and null mean none.
 #[repr(C)]
@@ -75,24 +76,13 @@ impl rnet_param_options {
                 invalid(format!("{name} is not a type of parameters: use bool, int, float, str or list[...] of one of them"))
             })?);
         }
-        if let Some(default) = default {
-            builder = builder.default(default.clone());
-        }
-        if let Some(min) = min {
-            builder = builder.min(min.clone());
-        }
-        if let Some(max) = max {
-            builder = builder.max(max.clone());
-        }
-        if self.choice_count > 0 {
-            // SAFETY: not null, and the caller promises this many strings.
-            let choices = unsafe {
-                std::slice::from_raw_parts(given(self.choices, "choices")?, self.choice_count)
-            };
-            // SAFETY: as promised by the caller.
-            let choices = choices.iter().map(|choice| unsafe { text(*choice, "a choice") });
-            builder = builder.choices(choices.collect::<Outcome<Vec<_>>>()?);
-        }
+        builder = set(builder, default.cloned(), ParamBuilder::default);
+        builder = set(builder, min.cloned(), ParamBuilder::min);
+        builder = set(builder, max.cloned(), ParamBuilder::max);
+        // SAFETY: as promised by the caller.
+        let choices = unsafe { texts(self.choices, self.choice_count, "choices") }?;
+        let choices = Some(choices).filter(|choices| !choices.is_empty());
+        builder = set(builder, choices, ParamBuilder::choices);
         builder = builder.unit(unit.unwrap_or_default()).description(about.unwrap_or_default());
         builder = if self.read_only { builder.read_only() } else { builder };
         builder = if self.durable { builder.durable() } else { builder };
@@ -106,9 +96,8 @@ pub type rnet_value_function =
 
 /// A parameter of a node. Any thread may use it. Its value outlives the node.
 pub struct rnet_param {
-    object: Arc<Shared<Param<Value>>>,
-    members: Arc<MemberList>,
-    row: Row,
+    object: Handle<Shared<Param<Value>>>,
+    view: ParamView,
 }
 
 /// # Safety
@@ -148,15 +137,19 @@ pub unsafe extern "C" fn rnet_param_declare(
         let options = unsafe { rnet_param_options::read(options) }?;
         // SAFETY: as promised by the caller.
         let mut builder = unsafe { options.apply(node.get()?.param::<Value>(name)) }?;
+        let freed = context.freed();
         if let Some(on_change) = on_change {
             builder = builder.on_change(caller(on_change, context));
+        } else {
+            // Closing the parameter waits until it is freed.
+            drop(context);
         }
         let param = builder.declare()?;
-        let row = Row::of_param(&param);
-        let object = Shared::new(format!("parameter {}", param.name()), param);
-        node.add(MemberKind::Param, &object);
+        let view = ParamView::of_param(&param);
+        let name = format!("parameter {}", param.name());
+        let object = node.add(MemberKind::Param, Shared::with_end(name, param, |_| (), freed));
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_param { object, members: node.members.clone(), row }) }
+        unsafe { give(out, rnet_param { object, view }) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -191,11 +184,12 @@ pub unsafe extern "C" fn rnet_param_on_change(
     let context = Context::new(context, free_context);
     let body = move || {
         // SAFETY: as promised by the caller.
-        let (open, members) = unsafe { (param_of(param)?, &given(param, "param")?.members) };
+        let (open, handle) = unsafe { (param_of(param)?, &given(param, "param")?.object) };
         let on_change = on_change.ok_or_else(|| invalid("on_change is null"))?;
-        let handle = open.on_change(caller(on_change, context))?;
+        let freed = context.freed();
+        let watch = open.on_change(caller(on_change, context))?;
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_guard::new(members, handle)) }
+        unsafe { give(out, rnet_guard::new(handle.members(), watch, freed)) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -218,29 +212,7 @@ pub unsafe extern "C" fn rnet_param_get(
     unsafe { enter(error, || give_value(out, param_of(param)?.get()?)) }
 }
 
-/// Reads a parameter of a type that C has.
-///
-/// # Safety
-/// As for rnet_param_get_bool().
-unsafe fn get_as<T>(
-    param: *const rnet_param,
-    out: *mut T,
-    of: impl FnOnce(&Value) -> Option<T>,
-    given: &str,
-) -> Outcome {
-    // SAFETY: as promised by the caller.
-    let param = unsafe { param_of(param) }?;
-    let value = param.get()?;
-    let typed = of(&value).ok_or_else(|| Error::StateType {
-        key: param.key().to_owned(),
-        holds: value.type_text(),
-        given: given.to_owned(),
-    })?;
-    // SAFETY: as promised by the caller.
-    unsafe { write(out, typed) }
-}
-
-/// The current value of a parameter of kind bool. It never waits and does not allocate, so that a control
+/// The current value of a parameter of kind bool, int or float. It never waits and does not allocate, so that a control
 /// loop may call it.
 ///
 /// Errors: RNET_STATE_TYPE if it has another kind; as rnet_param_get().
@@ -248,41 +220,20 @@ unsafe fn get_as<T>(
 /// # Safety
 /// `param` is a parameter, `out` valid for a write, `error` null or valid for a write.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_param_get_bool(
+pub unsafe extern "C" fn rnet_param_read(
     param: *const rnet_param,
-    out: *mut bool,
+    out: *mut rnet_value_data,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
+    let body = || {
+        // SAFETY: as promised by the caller.
+        let param = unsafe { param_of(param) }?;
+        let data = rnet_value_data::of_scalar(param.key(), Some(&param.get()?))?;
+        // SAFETY: as promised by the caller.
+        unsafe { write(out, data) }
+    };
     // SAFETY: as promised by the caller.
-    unsafe { enter(error, || get_as(param, out, Value::as_bool, "a boolean")) }
-}
-
-/// As rnet_param_get_bool(), for a parameter of kind int.
-///
-/// # Safety
-/// As for rnet_param_get_bool().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_param_get_int(
-    param: *const rnet_param,
-    out: *mut i64,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, || get_as(param, out, Value::as_int, "an integer")) }
-}
-
-/// As rnet_param_get_bool(), for a parameter of kind float.
-///
-/// # Safety
-/// As for rnet_param_get_bool().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_param_get_float(
-    param: *const rnet_param,
-    out: *mut f64,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, || get_as(param, out, Value::as_float, "a float")) }
+    unsafe { enter(error, body) }
 }
 
 /// Sets the value. An integer becomes a float for a parameter of kind float.
@@ -319,33 +270,20 @@ pub unsafe extern "C" fn rnet_param_reset(
     unsafe { enter(error, || Ok(param_of(param)?.reset()?)) }
 }
 
-/// The declaration of a parameter. Its pointers are valid until the parameter is freed; its `value` is null:
-/// see rnet_param_get().
-///
-/// # Safety
-/// `param` is a parameter, `out` initialised, `error` null or valid for a write.
+/// The declaration of a parameter, valid until the parameter is freed; its `value` is null: see rnet_param_get(). Null if
+/// `param` is null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_param_describe(
-    param: *const rnet_param,
-    out: *mut rnet_param_info,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, || fill(out, given(param, "param")?.row.info())) }
+pub extern "C" fn rnet_param_describe(param: Option<&rnet_param>) -> *const rnet_param_info {
+    param.map_or(std::ptr::null(), |param| &raw const param.view.info)
 }
 
 /// Ends its callback and frees it; the value stays. When it returns, the callback does not run and is not
-/// called again, except within a callback of the same node. Null is allowed.
+/// called again, except within a callback. Null is allowed.
 ///
 /// # Safety
 /// `param` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_param_free(param: *mut rnet_param) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { param.as_ref() }.and_then(|param| param.object.take()));
-        Ok(())
-    });
     // SAFETY: as promised by the caller.
     unsafe { free(param) }
 }

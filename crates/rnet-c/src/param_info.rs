@@ -1,7 +1,8 @@
 //! The parameters of all nodes, as tools list them.
 
-use std::ffi::{CString, c_char};
+use std::ffi::c_char;
 use std::ptr;
+use std::sync::Arc;
 
 use rnet::param::{ParamDescription, ParamInfo, RefusedValue};
 use rnet::state::Value;
@@ -9,19 +10,15 @@ use rnet::{NodeName, Param};
 
 use crate::border::{enter, free, give, given};
 use crate::bytes::text;
-use crate::error::{c_text, invalid, rnet_code, rnet_error};
-use crate::options::{fill, options};
+use crate::error::{rnet_code, rnet_error};
 use crate::state::{rnet_state, state_of};
 use crate::state_value::{optional_view, rnet_value};
+use crate::texts::Texts;
 
-options!(rnet_param_info);
-
-/// A parameter of any node. Initialise it with RNET_PARAM_INFO_INIT.
+/// A parameter of any node. New versions of the library add fields at its end.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct rnet_param_info {
-    /// sizeof(rnet_param_info), set by the initialiser.
-    pub struct_size: usize,
     /// Its key in the state: "/params/arm/gain".
     pub key: *const c_char,
     /// The node that declared it: "/arm"; "" if none has, and then the rest except `value` is unset, too.
@@ -62,99 +59,73 @@ pub struct rnet_param_info {
     pub refused_by: *const c_char,
 }
 
-/// A parameter as C sees it.
-pub(crate) struct Row {
-    key: CString,
-    /// Node, name, kind, unit, description.
-    texts: [CString; 5],
-    choices: Vec<CString>,
-    choice_pointers: Vec<*const c_char>,
-    description: Option<ParamDescription>,
-    value: Option<Value>,
-    is_default: bool,
-    problem: Option<CString>,
-    /// Value, reason, node.
-    refused: Option<[CString; 3]>,
+/// A parameter as C sees it, and what that points to.
+pub(crate) struct ParamView {
+    pub(crate) info: rnet_param_info,
+    texts: Texts,
+    /// Shared, because the view points to its values.
+    _values: Arc<(Option<ParamDescription>, Option<Value>)>,
 }
 
-impl Row {
-    pub(crate) fn of_param(param: &Param<Value>) -> Row {
+impl ParamView {
+    pub(crate) fn of_param(param: &Param<Value>) -> ParamView {
         let mut description = param.description().clone();
         description.refused = param.refused().cloned();
-        Row::new(param.key(), Some(description))
+        ParamView::new(param.key(), Some(description), None)
     }
 
-    fn of_info(info: &ParamInfo) -> Row {
-        Row {
-            value: info.value().cloned(),
-            is_default: info.is_default,
-            problem: info.problem.as_deref().map(c_text),
-            ..Row::new(&info.key, info.description.clone())
-        }
+    fn of_info(info: &ParamInfo) -> ParamView {
+        let mut view = ParamView::new(&info.key, info.description.clone(), info.value().cloned());
+        view.info.is_default = info.is_default;
+        view.info.problem = view.texts.add_optional(info.problem.as_deref());
+        view
     }
 
-    fn new(key: &str, description: Option<ParamDescription>) -> Row {
-        let about = description.as_ref();
-        let texts = about.map_or([""; 5], |about| {
-            [&about.node, &about.name, about.kind.name(), &about.unit, &about.text]
-        });
-        let choices = about.map_or(&[][..], |about| &about.choices);
-        let choices: Vec<CString> = choices.iter().map(|choice| c_text(choice)).collect();
+    fn new(key: &str, about: Option<ParamDescription>, value: Option<Value>) -> ParamView {
+        let mut texts = Texts::default();
+        let values = Arc::new((about, value));
+        let about = values.0.as_ref();
+        let mut text = |get: fn(&ParamDescription) -> &str| texts.add(about.map_or("", get));
+        let (node, name) = (text(|about| &about.node), text(|about| &about.name));
+        let kind = text(|about| about.kind.name());
+        let (unit, description) = (text(|about| &about.unit), text(|about| &about.text));
+        let (choices, choice_count) = texts.add_all(about.map_or(&[][..], |about| &about.choices));
         let refused = about.and_then(|about| about.refused.as_ref());
-        Row {
-            key: c_text(key),
-            texts: texts.map(c_text),
-            choice_pointers: choices.iter().map(|choice| choice.as_ptr()).collect(),
-            choices,
-            value: None,
-            is_default: false,
-            problem: None,
-            refused: refused.map(|RefusedValue { value, why, set_by, .. }| {
-                [value, why, set_by].map(|text| c_text(text))
-            }),
-            description,
-        }
-    }
-
-    pub(crate) fn info(&self) -> rnet_param_info {
-        let about = self.description.as_ref();
-        let refused = |at: usize| self.refused.as_ref().map_or(ptr::null(), |all| all[at].as_ptr());
-        let [node, name, kind, unit, description] = self.texts.each_ref().map(|text| text.as_ptr());
-        rnet_param_info {
-            struct_size: size_of::<rnet_param_info>(),
-            key: self.key.as_ptr(),
+        let mut refused = |get: fn(&RefusedValue) -> &str| texts.add_optional(refused.map(get));
+        let limit =
+            |get: fn(&ParamDescription) -> Option<&Value>| optional_view(about.and_then(get));
+        let info = rnet_param_info {
             node,
             name,
             kind,
-            value: optional_view(self.value.as_ref()),
-            default_value: optional_view(about.and_then(|about| about.default.as_ref())),
-            min: optional_view(about.and_then(|about| about.min.as_ref())),
-            max: optional_view(about.and_then(|about| about.max.as_ref())),
-            choices: self.choice_pointers.as_ptr(),
-            choice_count: self.choices.len(),
+            value: optional_view(values.1.as_ref()),
+            default_value: limit(|about| about.default.as_ref()),
+            min: limit(|about| about.min.as_ref()),
+            max: limit(|about| about.max.as_ref()),
+            choices,
+            choice_count,
             unit,
             description,
             read_only: about.is_some_and(|about| about.read_only),
             durable: about.is_some_and(|about| about.durable),
-            is_default: self.is_default,
-            problem: self.problem.as_ref().map_or(ptr::null(), |problem| problem.as_ptr()),
-            refused_value: refused(0),
-            refused_why: refused(1),
-            refused_by: refused(2),
-        }
+            is_default: false,
+            problem: ptr::null(),
+            refused_value: refused(|refused| &refused.value),
+            refused_why: refused(|refused| &refused.why),
+            refused_by: refused(|refused| &refused.set_by),
+            key: texts.add(key),
+        };
+        ParamView { info, texts, _values: values }
     }
 }
 
 /// Parameters, sorted by key. Any thread may read it.
-pub struct rnet_param_list(Vec<Row>);
+pub struct rnet_param_list(Vec<ParamView>);
 
-impl rnet_param_list {
-    pub(crate) fn new(params: impl IntoIterator<Item = ParamInfo>) -> rnet_param_list {
-        rnet_param_list(params.into_iter().map(|info| Row::of_info(&info)).collect())
-    }
-}
-
-/// The parameters of all nodes of the domain, declared or only set. The caller frees the list.
+/// The parameters of all nodes of the domain or of the other host, declared or only set, sorted by key. The caller frees
+/// the list.
+///
+/// Errors: for another host as rnet_state_list().
 ///
 /// # Safety
 /// `state` is a state, `out` valid for a write, `error` null or valid for a write.
@@ -164,8 +135,14 @@ pub unsafe extern "C" fn rnet_state_params(
     out: *mut *mut rnet_param_list,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
+    let body = || {
+        // SAFETY: as promised by the caller.
+        let params = unsafe { given(state, "state") }?.params()?;
+        // SAFETY: as promised by the caller.
+        unsafe { give(out, rnet_param_list(params.iter().map(ParamView::of_info).collect())) }
+    };
     // SAFETY: as promised by the caller.
-    unsafe { enter(error, || give(out, rnet_param_list::new(state_of(state)?.params()?))) }
+    unsafe { enter(error, body) }
 }
 
 /// Resets a parameter of any node to its default.
@@ -192,39 +169,13 @@ pub unsafe extern "C" fn rnet_state_reset_param(
     unsafe { enter(error, body) }
 }
 
-/// Number of parameters; 0 if `list` is null.
-///
-/// # Safety
-/// `list` is null or was not freed.
+/// A parameter of a list, valid as long as the list; null if there is none at this index.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_param_list_count(list: *const rnet_param_list) -> usize {
-    // SAFETY: as promised by the caller.
-    unsafe { list.as_ref() }.map_or(0, |list| list.0.len())
-}
-
-/// A parameter of a list. The pointers in it are valid as long as the list.
-///
-/// Errors: RNET_INVALID_ARGUMENT if there is none at this index.
-///
-/// # Safety
-/// `list` is a list, `out` initialised, `error` null or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_param_list_get(
-    list: *const rnet_param_list,
+pub extern "C" fn rnet_param_list_get(
+    list: Option<&rnet_param_list>,
     index: usize,
-    out: *mut rnet_param_info,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let row = unsafe { given(list, "list") }?.0.get(index);
-        let row =
-            row.ok_or_else(|| invalid(format!("the list does not have a parameter {index}")))?;
-        // SAFETY: as promised by the caller.
-        unsafe { fill(out, row.info()) }
-    };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
+) -> *const rnet_param_info {
+    list.and_then(|list| list.0.get(index)).map_or(ptr::null(), |param| &raw const param.info)
 }
 
 /// Frees a list. Null is allowed.

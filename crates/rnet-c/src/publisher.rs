@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use rnet::{Error, Meta, OnFull, OwnedLoan, Publisher, PublisherBuilder};
 
-use crate::border::{enter, enter_or, free, give, given, write};
+use crate::border::{enter, free, give, given, write};
 use crate::bytes::{rnet_bytes, text};
 use crate::error::{Failure, Outcome, invalid, rnet_code, rnet_error};
-use crate::handle::{Exclusive, MemberKind, MemberList};
+use crate::handle::{Exclusive, Handle, MemberKind};
 use crate::node::{node_of, rnet_node};
-use crate::options::{Options, duration, optional_duration, options};
+use crate::options::{Options, duration, optional_duration, options, set};
 use crate::subscriber::{RNET_FOREVER, lane};
 use crate::types::{rnet_type, type_of};
 
-/// How long a wait keeps the publisher from [`Exclusive::take`].
+/// How long a wait keeps an object from [`Exclusive::take`].
 pub(crate) const WAIT_SLICE: Duration = Duration::from_millis(20);
 
 /// What a send of a reliable publisher does while a subscriber is full.
@@ -95,33 +95,21 @@ impl rnet_publisher_options {
             }
             .into());
         }
-        if self.reserve_log {
-            builder = builder.reserve_log();
-        }
-        if self.transient_local > 0 {
-            builder = builder.transient_local(self.transient_local);
-        }
-        if lane(self.lane)? == Some(rnet::Lane::Urgent) {
-            builder = builder.urgent();
-        }
-        if self.log_len_bytes > 0 {
-            builder = builder.log_len_bytes(self.log_len_bytes);
-        }
-        if self.pool_limit_bytes > 0 {
-            builder = builder.pool_limit_bytes(self.pool_limit_bytes);
-        }
-        if self.large_depth > 0 {
-            builder = builder.large_depth(self.large_depth);
-        }
-        if let Some(deadline) = optional_duration(self.deadline_ns, "deadline_ns")? {
-            builder = builder.deadline(deadline);
-        }
-        if let Some(lifespan) = optional_duration(self.lifespan_ns, "lifespan_ns")? {
-            builder = builder.lifespan(lifespan);
-        }
-        if let Some(lease) = optional_duration(self.liveliness_lease_ns, "liveliness_lease_ns")? {
-            builder = builder.manual_by_topic(lease);
-        }
+        let given = |number: u64| Some(number).filter(|number| *number > 0);
+        let given_u32 = |number: u32| Some(number).filter(|number| *number > 0);
+        builder = if self.reserve_log { builder.reserve_log() } else { builder };
+        builder = set(builder, given_u32(self.transient_local), PublisherBuilder::transient_local);
+        let is_urgent = lane(self.lane)? == Some(rnet::Lane::Urgent);
+        builder = if is_urgent { builder.urgent() } else { builder };
+        builder = set(builder, given(self.log_len_bytes), PublisherBuilder::log_len_bytes);
+        builder = set(builder, given(self.pool_limit_bytes), PublisherBuilder::pool_limit_bytes);
+        builder = set(builder, given_u32(self.large_depth), PublisherBuilder::large_depth);
+        let deadline = optional_duration(self.deadline_ns, "deadline_ns")?;
+        builder = set(builder, deadline, PublisherBuilder::deadline);
+        let lifespan = optional_duration(self.lifespan_ns, "lifespan_ns")?;
+        builder = set(builder, lifespan, PublisherBuilder::lifespan);
+        let lease = optional_duration(self.liveliness_lease_ns, "liveliness_lease_ns")?;
+        builder = set(builder, lease, PublisherBuilder::manual_by_topic);
         if !self.last_will.data.is_null() {
             // SAFETY: as promised by the caller.
             builder = builder.last_will(unsafe { self.last_will.get("last_will") }?);
@@ -131,14 +119,14 @@ impl rnet_publisher_options {
 }
 
 /// Sends messages on one topic. One thread at a time may use it; a second one gets RNET_WRONG_THREAD.
-pub struct rnet_publisher(Arc<Exclusive<Publisher<[u8]>>>, pub(crate) Arc<MemberList>);
+pub struct rnet_publisher(Handle<Exclusive<Publisher<[u8]>>>);
 
 /// # Safety
 /// As [`given`].
 #[inline]
 pub(crate) unsafe fn publisher_of<'a>(
     publisher: *const rnet_publisher,
-) -> Outcome<&'a Arc<Exclusive<Publisher<[u8]>>>> {
+) -> Outcome<&'a Handle<Exclusive<Publisher<[u8]>>>> {
     // SAFETY: as promised by the caller.
     Ok(&unsafe { given(publisher, "publisher") }?.0)
 }
@@ -169,9 +157,9 @@ pub unsafe extern "C" fn rnet_publisher_new(
         let interrupter = publisher.interrupter();
         let name = format!("the publisher of {}", publisher.topic());
         let object = Exclusive::new("publisher", name, publisher, move || interrupter.interrupt());
-        node.add(MemberKind::Publisher, &object);
+        let object = node.add(MemberKind::Publisher, object);
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_publisher(object, node.members.clone())) }
+        unsafe { give(out, rnet_publisher(object)) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -216,6 +204,23 @@ pub struct rnet_meta {
 
 options!(rnet_meta);
 
+impl rnet_meta {
+    /// # Safety
+    /// `meta` is null or initialised.
+    unsafe fn meta(meta: *const rnet_meta) -> Outcome<Meta> {
+        // SAFETY: as promised by the caller.
+        let given = unsafe { rnet_meta::read(meta) }?;
+        let mut meta = Meta::default();
+        if given.source_ns != 0 {
+            meta = meta.with_source_ns(given.source_ns);
+        }
+        if given.correlation != 0 {
+            meta = meta.with_correlation(given.correlation);
+        }
+        Ok(meta)
+    }
+}
+
 /// As rnet_publisher_send(), with metadata.
 ///
 /// # Safety
@@ -233,14 +238,7 @@ pub unsafe extern "C" fn rnet_publisher_send_with(
         let (object, bytes) =
             unsafe { (publisher_of(publisher)?, rnet_bytes { data, len }.get("data")?) };
         // SAFETY: as promised by the caller.
-        let given = unsafe { rnet_meta::read(meta) }?;
-        let mut meta = Meta::default();
-        if given.source_ns != 0 {
-            meta = meta.with_source_ns(given.source_ns);
-        }
-        if given.correlation != 0 {
-            meta = meta.with_correlation(given.correlation);
-        }
+        let meta = unsafe { rnet_meta::meta(meta) }?;
         object.with(|publisher| Ok(publisher.send_with(bytes, meta)?))
     };
     // SAFETY: as promised by the caller.
@@ -303,7 +301,7 @@ pub unsafe extern "C" fn rnet_publisher_loan(
             object.lend();
             Ok((loan, memory))
         })?;
-        let loan = rnet_loan { loan: Some(loan), memory, publisher: object.clone() };
+        let loan = rnet_loan { loan: Some(loan), memory, publisher: Arc::clone(object) };
         // SAFETY: as promised by the caller.
         unsafe { give(out, loan) }
     };
@@ -323,6 +321,36 @@ pub unsafe extern "C" fn rnet_loan_data(loan: *const rnet_loan) -> rnet_mut_byte
     loan.map_or(rnet_mut_bytes { data: std::ptr::null_mut(), len: 0 }, |loan| loan.memory)
 }
 
+/// Shortens a loan: only its first `len` bytes are sent. Its memory does not move.
+///
+/// Errors: RNET_BAD_VALUE if `len` exceeds its length; RNET_CLOSED if it was sent.
+///
+/// # Safety
+/// `loan` is a loan, `error` null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rnet_loan_truncate(
+    loan: *mut rnet_loan,
+    len: usize,
+    error: *mut *mut rnet_error,
+) -> rnet_code {
+    let body = || {
+        // SAFETY: as promised by the caller.
+        unsafe { given(loan, "loan") }?;
+        // SAFETY: not null, and as promised by the caller.
+        let rnet_loan { loan: held, memory, .. } = unsafe { &mut *loan };
+        let held = held.as_mut().ok_or_else(|| Error::closed("the loan"))?;
+        if len > memory.len {
+            let why = format!("it cannot be cut to {len} bytes, because it has {}", memory.len);
+            return Err(Error::bad_value("the loan", why).into());
+        }
+        held.truncate(len);
+        memory.len = len;
+        Ok(())
+    };
+    // SAFETY: as promised by the caller.
+    unsafe { enter(error, body) }
+}
+
 /// Sends a loan. On an error it was not sent, keeps its content, and may be sent again. It must still be freed.
 ///
 /// Errors: as for rnet_publisher_send(); RNET_CLOSED also for a loan that was sent.
@@ -334,14 +362,30 @@ pub unsafe extern "C" fn rnet_loan_send(
     loan: *mut rnet_loan,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
+    // SAFETY: as promised by the caller.
+    unsafe { rnet_loan_send_with(loan, std::ptr::null(), error) }
+}
+
+/// As rnet_loan_send(), with metadata.
+///
+/// # Safety
+/// As for rnet_loan_send(); `meta` is null or initialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rnet_loan_send_with(
+    loan: *mut rnet_loan,
+    meta: *const rnet_meta,
+    error: *mut *mut rnet_error,
+) -> rnet_code {
     let body = || {
+        // SAFETY: as promised by the caller.
+        let meta = unsafe { rnet_meta::meta(meta) }?;
         // SAFETY: as promised by the caller.
         unsafe { given(loan, "loan") }?;
         // SAFETY: not null, and as promised by the caller.
         let rnet_loan { loan: held, publisher, .. } = unsafe { &mut *loan };
         publisher.with(|publisher| {
             let loan = held.take().ok_or_else(|| Error::closed("the loan"))?;
-            publisher.send_loan(loan).map_err(|(loan, error)| {
+            publisher.send_loan_with(loan, meta).map_err(|(loan, error)| {
                 *held = Some(loan);
                 Failure::Rnet(error)
             })
@@ -364,10 +408,10 @@ pub unsafe extern "C" fn rnet_loan_free(loan: *mut rnet_loan) {
 }
 
 /// Waits in short steps, between which the object can be closed.
-pub(crate) fn wait_in_slices(
+pub(crate) fn wait_in_slices<R>(
     timeout_ns: i64,
-    mut wait: impl FnMut(Duration) -> Outcome<rnet::Result<()>>,
-) -> Outcome {
+    mut wait: impl FnMut(Duration) -> Outcome<rnet::Result<R>>,
+) -> Outcome<R> {
     let limit = duration(timeout_ns, "timeout_ns")?;
     let until = Some(limit).filter(|_| timeout_ns != RNET_FOREVER);
     let until = until.and_then(|limit| Instant::now().checked_add(limit));
@@ -375,7 +419,7 @@ pub(crate) fn wait_in_slices(
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let slice = left.map_or(WAIT_SLICE, |left| left.min(WAIT_SLICE));
         match wait(slice)? {
-            Err(Error::Timeout { .. }) if left.is_none_or(|left| left > slice) => {}
+            Err(Error::Timeout { .. }) if until.is_none_or(|until| Instant::now() < until) => {}
             Err(Error::Timeout { topic, what, .. }) => {
                 return Err(Error::timeout(topic, what, limit).into());
             }
@@ -488,11 +532,8 @@ pub unsafe extern "C" fn rnet_publisher_close(
     let body = || {
         let limit = duration(timeout_ns, "timeout_ns")?;
         // SAFETY: as promised by the caller.
-        let taken = unsafe { publisher_of(publisher) }?.take();
-        match taken.and_then(rnet::fork::ProcessOwned::into_inner) {
-            Some(publisher) => Ok(publisher.close(limit)?),
-            None => Ok(()),
-        }
+        let closed = unsafe { publisher_of(publisher) }?.take(|publisher| publisher.close(limit));
+        Ok(closed.unwrap_or(Ok(()))?)
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -504,11 +545,6 @@ pub unsafe extern "C" fn rnet_publisher_close(
 /// `publisher` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_publisher_free(publisher: *mut rnet_publisher) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { publisher.as_ref() }.and_then(|publisher| publisher.0.take()));
-        Ok(())
-    });
     // SAFETY: as promised by the caller.
     unsafe { free(publisher) }
 }

@@ -1,18 +1,17 @@
 //! `rnet_pusher`: the sending end of a work queue.
 
 use std::ffi::{CString, c_char, c_void};
-use std::sync::Arc;
 use std::time::Duration;
 
-use rnet::{PushStats, Pusher};
+use rnet::{PushBuilder, PushStats, Pusher};
 
-use crate::border::{enter, enter_or, free, give, given, write};
-use crate::bytes::{rnet_bytes, text};
+use crate::border::{close, enter, free, give, given};
+use crate::bytes::{bytes, rnet_bytes, text};
 use crate::callback::{Context, rnet_free_function};
 use crate::error::{Failure, Outcome, c_text, rnet_code, rnet_error};
-use crate::handle::{MemberKind, Shared};
+use crate::handle::{Handle, MemberKind, Shared};
 use crate::node::{node_of, rnet_node};
-use crate::options::{Options, duration, fill, optional_duration, options};
+use crate::options::{Options, duration, fill, optional_duration, options, set};
 use crate::subscriber::RNET_FOREVER;
 use crate::types::{rnet_type, type_of};
 
@@ -50,13 +49,16 @@ pub struct rnet_push_stats {
     pub undelivered: u64,
     /// Jobs that are not done, including those that wait for a worker.
     pub open: u64,
+    /// Workers now, free or busy.
+    pub workers: u64,
 }
 
-impl From<PushStats> for rnet_push_stats {
-    fn from(s: PushStats) -> rnet_push_stats {
-        let PushStats { pushed, done, redelivered, undelivered, open, .. } = s;
+impl From<&Pusher<[u8]>> for rnet_push_stats {
+    fn from(pusher: &Pusher<[u8]>) -> rnet_push_stats {
+        let PushStats { pushed, done, redelivered, undelivered, open, .. } = pusher.stats();
         let (struct_size, open) = (size_of::<Self>(), open as u64);
-        rnet_push_stats { struct_size, pushed, done, redelivered, undelivered, open }
+        let workers = pusher.worker_count() as u64;
+        rnet_push_stats { struct_size, pushed, done, redelivered, undelivered, open, workers }
     }
 }
 
@@ -67,7 +69,7 @@ pub type rnet_undelivered_function =
 
 /// The sending end of a work queue. Any thread may use it.
 pub struct rnet_pusher {
-    object: Arc<Shared<Pusher<[u8]>>>,
+    object: Handle<Shared<Pusher<[u8]>>>,
     name: CString,
 }
 
@@ -99,20 +101,16 @@ pub unsafe extern "C" fn rnet_pusher_new(
         let (node, name) = unsafe { (node_of(node)?, text(name, "name")?) };
         // SAFETY: as promised by the caller.
         let options = unsafe { rnet_pusher_options::read(options)? };
-        let mut builder = node.get()?.push::<[u8]>(name);
+        let freed = context.freed();
         // SAFETY: as promised by the caller.
-        builder = builder.message_type(unsafe { type_of(options.message_type) });
-        if options.backlog > 0 {
-            builder = builder.backlog(options.backlog as usize);
-        }
-        if let Some(limit) =
-            optional_duration(options.wait_for_capacity_ns, "wait_for_capacity_ns")?
-        {
-            builder = builder.wait_for_capacity(limit);
-        }
-        if let Some(limit) = optional_duration(options.ack_within_ns, "ack_within_ns")? {
-            builder = builder.ack_within(limit);
-        }
+        let ty = unsafe { type_of(options.message_type) };
+        let builder = node.get()?.push::<[u8]>(name).message_type(ty);
+        let backlog = Some(options.backlog as usize).filter(|jobs| *jobs > 0);
+        let builder = set(builder, backlog, PushBuilder::backlog);
+        let limit = optional_duration(options.wait_for_capacity_ns, "wait_for_capacity_ns")?;
+        let builder = set(builder, limit, PushBuilder::wait_for_capacity);
+        let limit = optional_duration(options.ack_within_ns, "ack_within_ns")?;
+        let mut builder = set(builder, limit, PushBuilder::ack_within);
         if let Some(on_undelivered) = on_undelivered {
             builder = builder.on_undelivered(move |returned| {
                 let error = Failure::from(returned.error).into_error();
@@ -120,12 +118,15 @@ pub unsafe extern "C" fn rnet_pusher_new(
                 // SAFETY: the caller has passed the function and the context for each other.
                 unsafe { on_undelivered(job, &raw const error, context.pointer()) };
             });
+        } else {
+            // Closing the pusher waits until it is freed.
+            drop(context);
         }
         let pusher = builder.open()?;
         let name = c_text(pusher.name());
         let what = format!("the pusher of {}", pusher.name());
-        let object = Shared::with_end(what, pusher, Pusher::close);
-        node.add(MemberKind::Client, &object);
+        let object = Shared::with_end(what, pusher, Pusher::close, freed);
+        let object = node.add(MemberKind::Client, object);
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_pusher { object, name }) }
     };
@@ -141,10 +142,11 @@ unsafe fn pusher_of<'a>(pusher: *const rnet_pusher) -> Outcome<&'a Shared<Pusher
 }
 
 /// Adds a job, whose bytes are copied. It goes to the next free worker; if that worker is lost before it
-/// acknowledges, once more to another one.
+/// acknowledges, once more to another one. Waits while the backlog is full for at most `timeout_ns`; 0: the
+/// `wait_for_capacity_ns` of the options.
 ///
-/// Errors: RNET_LIMIT_REACHED if the backlog is full, after `wait_for_capacity_ns`: the job was not accepted;
-/// RNET_BAD_VALUE, RNET_CLOSED.
+/// Errors: RNET_LIMIT_REACHED if the backlog is full after that time: the job was not accepted; RNET_BAD_VALUE,
+/// RNET_CLOSED.
 ///
 /// # Safety
 /// `pusher` is a pusher, `data` valid for reads of `len` bytes, `error` null or valid for a write.
@@ -153,37 +155,18 @@ pub unsafe extern "C" fn rnet_pusher_push(
     pusher: *const rnet_pusher,
     data: *const u8,
     len: usize,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let (object, job) = unsafe { (pusher_of(pusher)?, rnet_bytes { data, len }.get("data")?) };
-        object.wait(|pusher| Ok(pusher.push(job)?))
-    };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
-}
-
-/// As rnet_pusher_push(), and waits for at most `timeout_ns` while the backlog is full.
-///
-/// # Safety
-/// As for rnet_pusher_push().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_pusher_push_timeout(
-    pusher: *const rnet_pusher,
-    data: *const u8,
-    len: usize,
     timeout_ns: i64,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let (object, job) = unsafe { (pusher_of(pusher)?, rnet_bytes { data, len }.get("data")?) };
-        let limit = match timeout_ns {
-            RNET_FOREVER => Duration::MAX,
-            ns => duration(ns, "timeout_ns")?,
-        };
-        object.wait(|pusher| Ok(pusher.push_timeout(job, limit)?))
+        let (object, job) = unsafe { (pusher_of(pusher)?, bytes(data, len)?) };
+        let limit = optional_duration(timeout_ns, "timeout_ns")?;
+        object.wait(|pusher| match limit {
+            None => Ok(pusher.push(job)?),
+            Some(_) if timeout_ns == RNET_FOREVER => Ok(pusher.push_timeout(job, Duration::MAX)?),
+            Some(limit) => Ok(pusher.push_timeout(job, limit)?),
+        })
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -222,22 +205,6 @@ pub unsafe extern "C" fn rnet_pusher_name(pusher: *const rnet_pusher) -> *const 
     unsafe { pusher.as_ref() }.map_or(c"".as_ptr(), |pusher| pusher.name.as_ptr())
 }
 
-/// Number of workers now, free or busy.
-///
-/// # Safety
-/// `pusher` is a pusher, `out` valid for a write, `error` null or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_pusher_worker_count(
-    pusher: *const rnet_pusher,
-    out: *mut usize,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    let body = || unsafe { write(out, pusher_of(pusher)?.get()?.worker_count()) };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
-}
-
 /// The counters of a pusher.
 ///
 /// # Safety
@@ -249,7 +216,7 @@ pub unsafe extern "C" fn rnet_pusher_get_stats(
     error: *mut *mut rnet_error,
 ) -> rnet_code {
     // SAFETY: as promised by the caller.
-    let body = || unsafe { fill(out, pusher_of(pusher)?.get()?.stats().into()) };
+    let body = || unsafe { fill(out, rnet_push_stats::from(&**pusher_of(pusher)?.get()?)) };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
 }
@@ -261,11 +228,8 @@ pub unsafe extern "C" fn rnet_pusher_get_stats(
 /// `pusher` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_pusher_close(pusher: *const rnet_pusher) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { pusher.as_ref() }.and_then(|pusher| pusher.object.take()));
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(pusher, |pusher| pusher.object.close()) }
 }
 
 /// Closes and frees a pusher. Null is allowed. No other thread may be about to use it.
@@ -275,8 +239,5 @@ pub unsafe extern "C" fn rnet_pusher_close(pusher: *const rnet_pusher) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_pusher_free(pusher: *mut rnet_pusher) {
     // SAFETY: as promised by the caller.
-    unsafe {
-        rnet_pusher_close(pusher);
-        free(pusher);
-    }
+    unsafe { free(pusher) }
 }

@@ -1,16 +1,14 @@
 //! `rnet_puller` and `rnet_job`: the workers of a work queue.
 
 use std::ffi::{CString, c_char, c_void};
-use std::sync::Arc;
 
-use rnet::fork::ProcessOwned;
 use rnet::{Error, HandlerError, Job, JobContext, Puller};
 
-use crate::border::{enter, enter_or, free, give, given, write};
+use crate::border::{close, enter, enter_or, free, give, given, write};
 use crate::bytes::{rnet_bytes, text};
 use crate::callback::{Context, rnet_free_function};
 use crate::error::{c_text, rnet_code, rnet_error};
-use crate::handle::{Exclusive, MemberKind, MemberList, Shared};
+use crate::handle::{Exclusive, Handle, MemberKind, Shared};
 use crate::node::{node_of, rnet_node};
 use crate::options::{Options, duration, fill, options};
 use crate::request::{Handler, Origin, handler_error, rnet_request_function};
@@ -33,8 +31,7 @@ options!(rnet_puller_options);
 
 /// A worker of a work queue, which has one job at a time. Any thread may use it.
 pub struct rnet_puller {
-    object: Arc<Shared<Puller<[u8]>>>,
-    members: Arc<MemberList>,
+    object: Handle<Shared<Puller<[u8]>>>,
     name: CString,
 }
 
@@ -61,12 +58,12 @@ pub unsafe extern "C" fn rnet_puller_new(
         // SAFETY: as promised by the caller.
         let ty = unsafe { type_of(options.message_type) };
         let puller = node.get()?.pull::<[u8]>(name).message_type(ty).open()?;
-        let (name, members) = (c_text(puller.name()), node.members.clone());
+        let name = c_text(puller.name());
         let what = format!("the worker of {}", puller.name());
-        let object = Shared::with_end(what, puller, Puller::close);
-        members.add(MemberKind::Service, &object);
+        let object = Shared::with_end(what, puller, Puller::close, None);
+        let object = node.add(MemberKind::Client, object);
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_puller { object, members, name }) }
+        unsafe { give(out, rnet_puller { object, name }) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -101,6 +98,7 @@ pub unsafe extern "C" fn rnet_pull_on(
         let (node, name) = unsafe { (node_of(node)?, text(name, "name")?) };
         // SAFETY: as promised by the caller.
         let options = unsafe { rnet_puller_options::read(options)? };
+        let freed = context.freed();
         let handler = Handler::new(handler, context)?;
         // SAFETY: as promised by the caller.
         let ty = unsafe { type_of(options.message_type) };
@@ -110,7 +108,7 @@ pub unsafe extern "C" fn rnet_pull_on(
         };
         let worker = builder.on(run)?;
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_service::new(node, worker)) }
+        unsafe { give(out, rnet_service::new(node, worker, freed)) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -118,7 +116,7 @@ pub unsafe extern "C" fn rnet_pull_on(
 
 /// A job that a worker has received. One thread at a time may use it.
 pub struct rnet_job {
-    object: Arc<Exclusive<Job<[u8]>>>,
+    object: Handle<Exclusive<Job<[u8]>>>,
     pusher: CString,
     redelivered: bool,
 }
@@ -140,8 +138,8 @@ pub unsafe extern "C" fn rnet_puller_recv(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let rnet_puller { object, members, .. } = unsafe { given(puller, "puller") }?;
-        let job = object.wait(|puller| {
+        let worker = &unsafe { given(puller, "puller") }?.object;
+        let job = worker.wait(|puller| {
             let limit = duration(timeout_ns, "timeout_ns")?;
             if timeout_ns == RNET_FOREVER {
                 return Ok(Some(puller.recv()?));
@@ -160,7 +158,7 @@ pub unsafe extern "C" fn rnet_puller_recv(
         };
         let (pusher, redelivered) = (c_text(job.context().pusher()), job.context().redelivered());
         let object = Exclusive::new("job", "the job".to_owned(), job, || ());
-        members.add(MemberKind::Service, &object);
+        let object = Handle::new(worker.members(), MemberKind::Service, object);
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_job { object, pusher, redelivered }) }
     };
@@ -202,11 +200,8 @@ pub unsafe extern "C" fn rnet_puller_get_stats(
 /// `puller` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_puller_close(puller: *const rnet_puller) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { puller.as_ref() }.and_then(|puller| puller.object.take()));
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(puller, |puller| puller.object.close()) }
 }
 
 /// Closes and frees a worker. Null is allowed. No other thread may be about to use it.
@@ -216,14 +211,11 @@ pub unsafe extern "C" fn rnet_puller_close(puller: *const rnet_puller) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_puller_free(puller: *mut rnet_puller) {
     // SAFETY: as promised by the caller.
-    unsafe {
-        rnet_puller_close(puller);
-        free(puller);
-    }
+    unsafe { free(puller) }
 }
 
-/// The bytes of a job, 8-byte aligned, valid until it is acknowledged, failed or freed, or its node is
-/// closed. Empty if `job` is null.
+/// The bytes of a job, 8-byte aligned, valid until it is acknowledged, failed or freed, also if another thread closes
+/// its node. Empty if `job` is null, was acknowledged or failed, or its node is closed.
 ///
 /// # Safety
 /// `job` is null or was not freed.
@@ -231,7 +223,11 @@ pub unsafe extern "C" fn rnet_puller_free(puller: *mut rnet_puller) {
 pub unsafe extern "C" fn rnet_job_data(job: *const rnet_job) -> rnet_bytes {
     enter_or(rnet_bytes::EMPTY, || {
         // SAFETY: as promised by the caller.
-        unsafe { given(job, "job") }?.object.with(|job| Ok(rnet_bytes::of(job)))
+        let object = &unsafe { given(job, "job") }?.object;
+        object.with(|job| {
+            object.set_borrowed(true);
+            Ok(rnet_bytes::of(job))
+        })
     })
 }
 
@@ -282,8 +278,7 @@ pub unsafe extern "C" fn rnet_job_ack(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let job = unsafe { given(job, "job") }?.object.take().and_then(ProcessOwned::into_inner);
-        job.ok_or_else(|| Error::closed("the job"))?.ack();
+        unsafe { given(job, "job") }?.object.consume()?.ack();
         Ok(())
     };
     // SAFETY: as promised by the caller.
@@ -307,8 +302,7 @@ pub unsafe extern "C" fn rnet_job_fail(
     let body = || {
         // SAFETY: as promised by the caller.
         let (object, why) = unsafe { (&given(job, "job")?.object, handler_error(kind, text)) };
-        let job = object.take().and_then(ProcessOwned::into_inner);
-        job.ok_or_else(|| Error::closed("the job"))?.fail(why);
+        object.consume()?.fail(why);
         Ok(())
     };
     // SAFETY: as promised by the caller.

@@ -4,7 +4,6 @@ use std::ffi::c_char;
 use std::path::Path;
 use std::sync::Arc;
 
-use rnet::fork::ProcessOwned;
 use rnet_record::{ChunkCompression, Progress, RecordError, RecordOptions, Recorder, Selection};
 
 use crate::border::{enter, free, give, given};
@@ -253,7 +252,7 @@ pub unsafe extern "C" fn rnet_recorder_stop(
     let body = || {
         // SAFETY: as promised by the caller.
         let object = unsafe { recorder_of(recorder) }?;
-        let Some(stopped) = object.take().and_then(ProcessOwned::into_inner) else {
+        let Some(stopped) = object.take(|recorder| recorder) else {
             return object.with_here(|_| Ok(()));
         };
         let report = rnet_recorder_report::new(&stopped.stop().map_err(failure_of)?, true);

@@ -6,9 +6,9 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use rnet::{CallContext, CancelReason, Error, HandlerError, JobContext};
 
 use crate::border::{enter, enter_or, given};
-use crate::bytes::rnet_bytes;
+use crate::bytes::{bytes, rnet_bytes};
 use crate::callback::Context;
-use crate::error::{Failure, Outcome, c_text, invalid, rnet_code, rnet_error};
+use crate::error::{Outcome, c_text, invalid, rnet_code, rnet_error};
 
 /// Why a call, a goal or a job was cancelled.
 #[repr(C)]
@@ -134,11 +134,6 @@ impl rnet_request {
             _ => Ok(()),
         }
     }
-
-    fn send(&mut self, bytes: &[u8]) -> Outcome {
-        let send = self.send.as_mut().ok_or_else(|| invalid("a job has no replies"))?;
-        send(bytes).map_err(Failure::from)
-    }
 }
 
 /// # Safety
@@ -242,8 +237,7 @@ pub unsafe extern "C" fn rnet_request_answer(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let (request, bytes) =
-            unsafe { (request_of(request)?, rnet_bytes { data, len }.get("data")?) };
+        let (request, bytes) = unsafe { (request_of(request)?, bytes(data, len)?) };
         request.check_open()?;
         match (&request.origin, &request.answer) {
             (Origin::Job(_), _) => Err(invalid("a job has no replies")),
@@ -260,11 +254,14 @@ pub unsafe extern "C" fn rnet_request_answer(
     unsafe { enter(error, body) }
 }
 
-/// Sends one of several replies now. A caller that expects one reply takes the first. Waits for at most a
-/// second if the caller does not read. The replies end when the handler returns.
+/// Sends one of several replies of a service now, or feedback of a goal.
 ///
-/// Errors: RNET_CANCELLED if the caller wants no more replies: the handler should return; RNET_FULL,
-/// RNET_BAD_VALUE; RNET_INVALID_ARGUMENT for a goal or a job, or if it was answered.
+/// A caller that expects one reply takes the first. Waits for at most a second if the caller does not read. The replies
+/// end when the handler returns. Only the first feedback waits until the caller is connected; feedback that the caller
+/// does not read is dropped, and counted at the caller.
+///
+/// Errors: RNET_CANCELLED if the caller wants no more replies, or the goal was cancelled: the handler should return;
+/// RNET_FULL, RNET_BAD_VALUE, RNET_INCOMPATIBLE_TYPE; RNET_INVALID_ARGUMENT for a job, or if it was answered.
 ///
 /// # Safety
 /// As for rnet_request_answer().
@@ -277,17 +274,15 @@ pub unsafe extern "C" fn rnet_request_send(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let (request, bytes) =
-            unsafe { (request_of(request)?, rnet_bytes { data, len }.get("data")?) };
+        let (request, bytes) = unsafe { (request_of(request)?, bytes(data, len)?) };
         request.check_open()?;
-        if matches!(request.origin, Origin::Goal(_)) {
-            return Err(invalid("a goal has one result; use rnet_request_answer()"));
-        }
-        let sent = request.send(bytes);
-        if matches!(sent, Ok(()) | Err(Failure::Rnet(Error::Cancelled { .. }))) {
+        let send = request.send.as_mut().ok_or_else(|| invalid("a job has no replies"))?;
+        let sent = send(bytes);
+        let is_reply = matches!(request.origin, Origin::Call(_));
+        if is_reply && matches!(sent, Ok(()) | Err(Error::Cancelled { .. })) {
             request.answer = Some(Answer::Sent);
         }
-        sent
+        Ok(sent?)
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -314,34 +309,6 @@ pub unsafe extern "C" fn rnet_request_end(
         }
         request.answer = Some(Answer::Sent);
         Ok(())
-    };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
-}
-
-/// Sends feedback of a goal. Only the first call waits until the caller is connected. Feedback that the
-/// caller does not read is dropped, and counted at the caller.
-///
-/// Errors: RNET_CANCELLED if the goal was cancelled; RNET_BAD_VALUE, RNET_INCOMPATIBLE_TYPE;
-/// RNET_INVALID_ARGUMENT if it is not a goal.
-///
-/// # Safety
-/// As for rnet_request_answer().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_request_feedback(
-    request: *mut rnet_request,
-    data: *const u8,
-    len: usize,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let (request, bytes) =
-            unsafe { (request_of(request)?, rnet_bytes { data, len }.get("data")?) };
-        match request.origin {
-            Origin::Goal(_) => request.send(bytes),
-            _ => Err(invalid("only goals have feedback")),
-        }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }

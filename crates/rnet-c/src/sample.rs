@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char};
 
 use rnet::{Meta, OwnedSample, Received, Sample};
 
-use crate::border::{enter, enter_or, free, give, given};
+use crate::border::{enter, free, give, given};
 use crate::bytes::rnet_bytes;
 use crate::error::{c_text, invalid, rnet_code, rnet_error};
 
@@ -251,9 +251,5 @@ pub unsafe extern "C" fn rnet_sample_keep(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_sample_free(sample: *mut rnet_sample) {
     // SAFETY: as promised by the caller.
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        unsafe { free(sample) };
-        Ok(())
-    });
+    unsafe { free(sample) }
 }

@@ -3,15 +3,15 @@
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 
-use rnet::{Responder, Service, ServiceStats};
+use rnet::{Responder, Service, ServiceBuilder, ServiceStats};
 
-use crate::border::{enter, enter_or, free, give, given};
+use crate::border::{close, enter, free, give, given};
 use crate::bytes::text;
 use crate::callback::{Context, rnet_free_function};
 use crate::error::{c_text, rnet_code, rnet_error};
-use crate::handle::{MemberKind, Shared};
+use crate::handle::{Handle, Latch, MemberKind, Shared};
 use crate::node::{NodeObject, node_of, rnet_node};
-use crate::options::{Options, fill, options};
+use crate::options::{Options, fill, options, set};
 use crate::request::{Handler, Origin, rnet_request_function};
 use crate::types::{rnet_type, type_of};
 
@@ -82,16 +82,19 @@ impl From<ServiceStats> for rnet_service_stats {
 
 /// The server of a service, of an action, or of a work queue with a handler. Any thread may use it.
 pub struct rnet_service {
-    object: Arc<Shared<Service>>,
+    object: Handle<Shared<Service>>,
     name: CString,
 }
 
 impl rnet_service {
-    pub(crate) fn new(node: &NodeObject, service: Service) -> rnet_service {
-        let name = c_text(service.name());
-        let object = Shared::new(format!("the server of {}", service.name()), service);
-        node.add(MemberKind::Service, &object);
-        rnet_service { object, name }
+    pub(crate) fn new(
+        node: &NodeObject,
+        service: Service,
+        freed: Option<Arc<Latch>>,
+    ) -> rnet_service {
+        let (name, what) = (c_text(service.name()), format!("the server of {}", service.name()));
+        let object = Shared::with_end(what, service, |_| (), freed);
+        rnet_service { object: node.add(MemberKind::Service, object), name }
     }
 }
 
@@ -122,24 +125,23 @@ pub unsafe extern "C" fn rnet_service_new(
         let (node, name) = unsafe { (node_of(node)?, text(name, "name")?) };
         // SAFETY: as promised by the caller.
         let options = unsafe { rnet_service_options::read(options)? };
+        let freed = context.freed();
         let handler = Handler::new(handler, context)?;
         // SAFETY: as promised by the caller.
         let types = unsafe { (type_of(options.request_type), type_of(options.reply_type)) };
-        let builder = node.get()?.service::<[u8], [u8]>(name);
-        let mut builder = builder.message_types(types.0, types.1);
-        if options.at_once > 0 {
-            builder = builder.at_once(options.at_once as usize);
-        }
-        if options.backlog > 0 || options.no_backlog {
-            builder = builder.backlog(options.backlog as usize);
-        }
+        let builder = node.get()?.service::<[u8], [u8]>(name).message_types(types.0, types.1);
+        let at_once = Some(options.at_once as usize).filter(|calls| *calls > 0);
+        let builder = set(builder, at_once, ServiceBuilder::at_once);
+        let backlog =
+            (options.backlog > 0 || options.no_backlog).then_some(options.backlog as usize);
+        let builder = set(builder, backlog, ServiceBuilder::backlog);
         let service =
             builder.serve_any(move |request: &[u8], replies: &mut Responder<'_, [u8]>| {
                 let origin = Origin::Call(replies.context());
                 handler.run(request, origin, Some(&mut |reply: &[u8]| replies.send(reply)))
             })?;
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_service::new(node, service)) }
+        unsafe { give(out, rnet_service::new(node, service, freed)) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -171,7 +173,7 @@ pub unsafe extern "C" fn rnet_service_get_stats(
     unsafe { enter(error, body) }
 }
 
-/// Closes a server: cancels its calls, and waits for running handlers, except for one that calls this. The
+/// Closes a server: cancels its calls, and waits for running handlers, except within a callback or a handler. The
 /// answer of a handler that does not ask for the cancellation is delivered; other callers get
 /// RNET_SERVER_LOST. Null and a closed server are allowed.
 ///
@@ -179,11 +181,8 @@ pub unsafe extern "C" fn rnet_service_get_stats(
 /// `service` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_service_close(service: *mut rnet_service) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { service.as_ref() }.and_then(|service| service.object.take()));
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(service, |service| service.object.close()) }
 }
 
 /// Closes and frees a server. Null is allowed. No other thread may be about to use it.
@@ -193,8 +192,5 @@ pub unsafe extern "C" fn rnet_service_close(service: *mut rnet_service) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_service_free(service: *mut rnet_service) {
     // SAFETY: as promised by the caller.
-    unsafe {
-        rnet_service_close(service);
-        free(service);
-    }
+    unsafe { free(service) }
 }

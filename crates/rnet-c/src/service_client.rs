@@ -4,14 +4,14 @@ use std::ffi::{CString, c_char};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rnet::{CallOptions, Client, ClientStats, Error, Pending, Received};
+use rnet::{CallOptions, Client, ClientBuilder, ClientStats, Error, Pending, Received};
 
-use crate::border::{enter, enter_or, free, give, given, write};
-use crate::bytes::{optional_text, rnet_bytes, text};
+use crate::border::{close, enter, free, give, give_optional, given};
+use crate::bytes::{bytes, optional_text, text};
 use crate::error::{Failure, Outcome, c_text, rnet_code, rnet_error};
-use crate::handle::{MemberKind, MemberList, Shared};
+use crate::handle::{Handle, MemberKind, MemberList, Shared};
 use crate::node::{node_of, rnet_node};
-use crate::options::{Options, duration, fill, optional_duration, options};
+use crate::options::{Options, duration, fill, optional_duration, options, set};
 use crate::sample::rnet_sample;
 use crate::subscriber::RNET_FOREVER;
 use crate::types::{rnet_type, type_of};
@@ -43,6 +43,10 @@ pub struct rnet_call_options {
     pub timeout_ns: i64,
     /// Calls with the same key go to the same server, of those that the client knows; default: any server.
     pub key: *const c_char,
+    /// For rnet_client_start(): whether the call receives all replies of a stream, instead of one.
+    pub stream: bool,
+    /// Space for options of new versions; 0.
+    pub reserved: [u8; 7],
 }
 
 options!(rnet_client_options, rnet_call_options, rnet_client_stats);
@@ -52,15 +56,11 @@ options!(rnet_client_options, rnet_call_options, rnet_client_stats);
 pub(crate) unsafe fn call_options(options: *const rnet_call_options) -> Outcome<CallOptions> {
     // SAFETY: as promised by the caller.
     let given = unsafe { rnet_call_options::read(options)? };
-    let mut options = CallOptions::new();
-    if let Some(timeout) = optional_duration(given.timeout_ns, "timeout_ns")? {
-        options = options.timeout(timeout);
-    }
+    let timeout = optional_duration(given.timeout_ns, "timeout_ns")?;
+    let options = set(CallOptions::new(), timeout, CallOptions::timeout);
     // SAFETY: as promised by the caller.
-    if let Some(key) = unsafe { optional_text(given.key, "key") }? {
-        options = options.key(key);
-    }
-    Ok(options)
+    let key = unsafe { optional_text(given.key, "key") }?;
+    Ok(set(options, key, CallOptions::key))
 }
 
 /// Repeats a wait that signals interrupt, until the time is over: then `over` makes the error.
@@ -93,6 +93,8 @@ pub struct rnet_client_stats {
     pub calls: u64,
     /// Calls that are open now.
     pub open: u64,
+    /// Servers that would accept a call now; for an action also those that would refuse a goal.
+    pub servers: u64,
     /// Answers that were dropped because their call had ended.
     pub late: u64,
     /// Calls that were sent to another server because one refused.
@@ -103,9 +105,10 @@ pub struct rnet_client_stats {
     pub feedback_lost: u64,
 }
 
-impl From<ClientStats> for rnet_client_stats {
-    fn from(s: ClientStats) -> rnet_client_stats {
+impl rnet_client_stats {
+    pub(crate) fn new(s: &ClientStats, servers: usize) -> rnet_client_stats {
         rnet_client_stats {
+            servers: servers as u64,
             struct_size: size_of::<Self>(),
             calls: s.calls,
             open: s.open as u64,
@@ -147,20 +150,29 @@ pub unsafe extern "C" fn rnet_client_new(
         // SAFETY: as promised by the caller.
         let (request, reply) =
             unsafe { (type_of(options.request_type), type_of(options.reply_type)) };
-        let mut builder = node.get()?.client::<[u8], [u8]>(name).message_types(request, reply);
-        if let Some(timeout) = optional_duration(options.timeout_ns, "timeout_ns")? {
-            builder = builder.timeout(timeout);
-        }
-        let client = builder.open()?;
+        let builder = node.get()?.client::<[u8], [u8]>(name).message_types(request, reply);
+        let timeout = optional_duration(options.timeout_ns, "timeout_ns")?;
+        let client = set(builder, timeout, ClientBuilder::timeout).open()?;
         let (name, members) = (c_text(client.name()), node.members.clone());
         let what = format!("the client of {}", client.name());
-        let object = Shared::with_end(what, client, Client::close);
+        let object = Shared::with_end(what, client, Client::close, None);
         members.add(MemberKind::Client, &object);
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_client { object, members, name }) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
+}
+
+fn call(
+    client: &Client<[u8], [u8]>,
+    request: &[u8],
+    timeout: Option<Duration>,
+) -> Outcome<Received<[u8]>> {
+    Ok(match timeout {
+        Some(timeout) => client.call_timeout(request, timeout)?,
+        None => client.call(request)?,
+    })
 }
 
 /// Calls a service, and waits for the reply. `*out` becomes an owned sample, which the caller frees.
@@ -183,19 +195,15 @@ pub unsafe extern "C" fn rnet_client_call(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let (client, request) =
-            unsafe { (given(client, "client")?, rnet_bytes { data, len }.get("data")?) };
+        let (client, request) = unsafe { (given(client, "client")?, bytes(data, len)?) };
         // SAFETY: as promised by the caller.
         let given = unsafe { rnet_call_options::read(options)? };
         let timeout = optional_duration(given.timeout_ns, "timeout_ns")?;
         // SAFETY: as promised by the caller.
         let call_options = unsafe { call_options(options)? };
-        let reply = client.object.wait(|client| {
-            Ok(match timeout {
-                _ if !given.key.is_null() => client.start(request, call_options)?.wait()?,
-                Some(timeout) => client.call_timeout(request, timeout)?,
-                None => client.call(request)?,
-            })
+        let reply = client.object.wait(|client| match given.key.is_null() {
+            true => call(client, request, timeout),
+            false => Ok(client.start(request, call_options)?.wait()?),
         })?;
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_sample::received(reply)) }
@@ -226,7 +234,7 @@ pub unsafe extern "C" fn rnet_node_call(
         // SAFETY: as promised by the caller.
         let (node, name) = unsafe { (node_of(node)?, text(name, "name")?) };
         // SAFETY: as promised by the caller.
-        let request = unsafe { rnet_bytes { data, len }.get("data")? };
+        let request = unsafe { bytes(data, len)? };
         // SAFETY: as promised by the caller.
         let options = unsafe { rnet_client_options::read(options)? };
         // SAFETY: as promised by the caller.
@@ -234,15 +242,11 @@ pub unsafe extern "C" fn rnet_node_call(
         let client = rnet::binding::cached_client(&*node.get()?, name, types)?;
         // Closing the node ends the call.
         let what = format!("the client of {}", client.name());
-        let object = Shared::with_end(what, client, Client::close);
-        node.add(MemberKind::Client, &object);
+        let object = Shared::with_end(what, client, Client::close, None);
+        // Not by a handle, whose end would close the client, which the node keeps.
+        node.members.add(MemberKind::Client, &object);
         let timeout = optional_duration(options.timeout_ns, "timeout_ns")?;
-        let reply = object.wait(|client| {
-            Ok(match timeout {
-                Some(timeout) => client.call_timeout(request, timeout)?,
-                None => client.call(request)?,
-            })
-        })?;
+        let reply = object.wait(|client| call(client, request, timeout))?;
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_sample::received(reply)) }
     };
@@ -252,39 +256,13 @@ pub unsafe extern "C" fn rnet_node_call(
 
 /// A call in progress. Any thread may use it.
 pub struct rnet_pending {
-    object: Arc<Shared<Pending<[u8]>>>,
+    object: Handle<Shared<Pending<[u8]>>>,
     service: String,
 }
 
-/// # Safety
-/// As for rnet_client_start().
-unsafe fn begin(
-    client: *const rnet_client,
-    request: rnet_bytes,
-    options: *const rnet_call_options,
-    out: *mut *mut rnet_pending,
-    stream: bool,
-) -> Outcome {
-    // SAFETY: as promised by the caller.
-    let (client, request) = unsafe { (given(client, "client")?, request.get("data")?) };
-    // SAFETY: as promised by the caller.
-    let options = unsafe { call_options(options)? };
-    let open = client.object.get()?;
-    let pending = match stream {
-        true => open.stream(request, options)?,
-        false => open.start(request, options)?,
-    };
-    let service = open.name().to_owned();
-    let object = Shared::with_end(format!("the call of {service}"), pending, Pending::cancel);
-    client.members.add(MemberKind::Client, &object);
-    // SAFETY: as promised by the caller.
-    unsafe { give(out, rnet_pending { object, service }) }
-}
-
-/// Starts a call with one reply, without waiting. The caller frees it with rnet_pending_free(), which cancels
-/// it.
+/// Starts a call, without waiting. The caller frees it with rnet_pending_free(), which cancels it.
 ///
-/// Errors: RNET_BAD_VALUE, RNET_CLOSED. Others are those of the waits.
+/// Errors: RNET_BAD_VALUE, RNET_CLOSED. Others are those of rnet_pending_next().
 ///
 /// # Safety
 /// As for rnet_client_call().
@@ -297,39 +275,26 @@ pub unsafe extern "C" fn rnet_client_start(
     out: *mut *mut rnet_pending,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
+    let body = || {
+        // SAFETY: as promised by the caller.
+        let (client, request) = unsafe { (given(client, "client")?, bytes(data, len)?) };
+        // SAFETY: as promised by the caller.
+        let (given, options) =
+            unsafe { (rnet_call_options::read(options)?, call_options(options)?) };
+        let open = client.object.get()?;
+        let pending = match given.stream {
+            true => open.stream(request, options)?,
+            false => open.start(request, options)?,
+        };
+        let service = open.name().to_owned();
+        let what = format!("the call of {service}");
+        let object = Shared::with_end(what, pending, Pending::cancel, None);
+        let object = Handle::new(&client.members, MemberKind::Client, object);
+        // SAFETY: as promised by the caller.
+        unsafe { give(out, rnet_pending { object, service }) }
+    };
     // SAFETY: as promised by the caller.
-    unsafe { enter(error, || begin(client, rnet_bytes { data, len }, options, out, false)) }
-}
-
-/// As rnet_client_start(), for a call that receives all replies of a stream.
-///
-/// # Safety
-/// As for rnet_client_call().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_client_stream(
-    client: *const rnet_client,
-    data: *const u8,
-    len: usize,
-    options: *const rnet_call_options,
-    out: *mut *mut rnet_pending,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, || begin(client, rnet_bytes { data, len }, options, out, true)) }
-}
-
-/// # Safety
-/// As for rnet_pending_next().
-unsafe fn next_reply(
-    pending: *const rnet_pending,
-    timeout_ns: i64,
-) -> Outcome<Option<Received<[u8]>>> {
-    // SAFETY: as promised by the caller.
-    let rnet_pending { object, service } = unsafe { given(pending, "pending") }?;
-    object.wait(|pending| {
-        let over = |limit| Error::timeout(service.as_str(), format!("a reply of {service}"), limit);
-        wait_within(timeout_ns, |left| pending.next_within(left), over)
-    })
+    unsafe { enter(error, body) }
 }
 
 /// Waits for the next reply, for at most `timeout_ns`. `*out` becomes an owned sample, which the caller
@@ -349,35 +314,14 @@ pub unsafe extern "C" fn rnet_pending_next(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        match unsafe { next_reply(pending, timeout_ns) }? {
-            // SAFETY: as promised by the caller.
-            Some(reply) => unsafe { give(out, rnet_sample::received(reply)) },
-            // SAFETY: as promised by the caller.
-            None => unsafe { write(out, std::ptr::null_mut()) },
-        }
-    };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
-}
-
-/// As rnet_pending_next(), for a call with one reply: it fails with RNET_CLOSED if the call has ended, and
-/// its reply was taken.
-///
-/// # Safety
-/// As for rnet_pending_next().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_pending_wait(
-    pending: *const rnet_pending,
-    timeout_ns: i64,
-    out: *mut *mut rnet_sample,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    let body = || {
+        let rnet_pending { object, service } = unsafe { given(pending, "pending") }?;
+        let reply = object.wait(|pending| {
+            let what = format!("a reply of {service}");
+            let over = |limit| Error::timeout(service.as_str(), what, limit);
+            wait_within(timeout_ns, |left| pending.next_within(left), over)
+        })?;
         // SAFETY: as promised by the caller.
-        let reply = unsafe { next_reply(pending, timeout_ns) }?;
-        let reply = reply.ok_or_else(|| Error::closed("a finished call"))?;
-        // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_sample::received(reply)) }
+        unsafe { give_optional(out, reply.map(rnet_sample::received)) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -389,11 +333,8 @@ pub unsafe extern "C" fn rnet_pending_wait(
 /// `pending` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_pending_cancel(pending: *const rnet_pending) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        unsafe { given(pending, "pending") }?.object.get()?.cancel();
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(pending, |pending| pending.object.get().map(|pending| pending.cancel())) }
 }
 
 /// Cancels and frees a call. Null is allowed. No other thread may be about to use it.
@@ -416,22 +357,6 @@ pub unsafe extern "C" fn rnet_client_name(client: *const rnet_client) -> *const 
     unsafe { client.as_ref() }.map_or(c"".as_ptr(), |client| client.name.as_ptr())
 }
 
-/// Number of servers that would accept a call now.
-///
-/// # Safety
-/// `client` is a client, `out` valid for a write, `error` null or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_client_server_count(
-    client: *const rnet_client,
-    out: *mut usize,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    let body = || unsafe { write(out, given(client, "client")?.object.get()?.server_count()) };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
-}
-
 /// The counters of a client.
 ///
 /// # Safety
@@ -442,8 +367,12 @@ pub unsafe extern "C" fn rnet_client_get_stats(
     out: *mut rnet_client_stats,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    let body = || unsafe { fill(out, given(client, "client")?.object.get()?.stats().into()) };
+    let body = || {
+        // SAFETY: as promised by the caller.
+        let client = unsafe { given(client, "client") }?.object.get()?;
+        // SAFETY: as promised by the caller.
+        unsafe { fill(out, rnet_client_stats::new(&client.stats(), client.server_count())) }
+    };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
 }
@@ -455,11 +384,8 @@ pub unsafe extern "C" fn rnet_client_get_stats(
 /// `client` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_client_close(client: *const rnet_client) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { client.as_ref() }.and_then(|client| client.object.take()));
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(client, |client| client.object.close()) }
 }
 
 /// Frees a client. Calls that it started continue; see rnet_client_close(). Null is allowed. No other thread

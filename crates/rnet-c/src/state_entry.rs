@@ -10,6 +10,7 @@ use crate::error::{c_text, rnet_code, rnet_error};
 use crate::options::{fill, options};
 use crate::state_value::{optional_view, rnet_value, view};
 use crate::subscriber::RNET_FOREVER;
+use crate::texts::element;
 
 /// A key of the state with its value and its metadata, which rnet_entry_read() returns. It does not change:
 /// any thread may read it.
@@ -119,38 +120,19 @@ impl rnet_entry_list {
     }
 }
 
-/// Number of entries; 0 if `list` is null.
-///
-/// # Safety
-/// `list` is null or was not freed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_entry_list_count(list: *const rnet_entry_list) -> usize {
-    // SAFETY: as promised by the caller.
-    unsafe { list.as_ref() }.map_or(0, |list| list.entries.len())
-}
-
 /// An entry, which belongs to the list; null if there is none at this index.
-///
-/// # Safety
-/// `list` is null or was not freed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_entry_list_get(
-    list: *const rnet_entry_list,
+pub extern "C" fn rnet_entry_list_get(
+    list: Option<&rnet_entry_list>,
     index: usize,
 ) -> *const rnet_entry {
-    // SAFETY: as promised by the caller.
-    let entry = unsafe { list.as_ref() }.and_then(|list| list.entries.get(index));
-    entry.map_or(ptr::null(), ptr::from_ref)
+    list.map_or(ptr::null(), |list| element(&list.entries, index))
 }
 
 /// The revision of the state at which the list was made; 0 for the state of another host.
-///
-/// # Safety
-/// `list` is null or was not freed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_entry_list_revision(list: *const rnet_entry_list) -> u64 {
-    // SAFETY: as promised by the caller.
-    unsafe { list.as_ref() }.map_or(0, |list| list.revision)
+pub extern "C" fn rnet_entry_list_revision(list: Option<&rnet_entry_list>) -> u64 {
+    list.map_or(0, |list| list.revision)
 }
 
 /// Frees a list with its entries. Null is allowed.

@@ -4,10 +4,10 @@ use std::ffi::c_char;
 
 use rnet::state::{State, Value};
 
-use crate::border::enter;
+use crate::border::{enter, write_optional};
 use crate::bytes::text;
 use crate::error::{Outcome, rnet_code, rnet_error};
-use crate::state::{rnet_state, state_of, write_optional};
+use crate::state::{rnet_state, state_of};
 use crate::state_value::{rnet_value, value_of};
 
 /// Adds to an integer; an absent key starts at 0. `*sum` may be null.

@@ -1,23 +1,20 @@
 //! `rnet_transaction`: several keys, all or none.
 
 use std::ffi::c_char;
-use std::sync::Arc;
 
-use rnet::Error;
-use rnet::fork::ProcessOwned;
 use rnet::state::Transaction;
 
-use crate::border::{enter, enter_or, free, give, given};
+use crate::border::{enter, free, give, given, write_optional};
 use crate::bytes::text;
 use crate::error::{Outcome, rnet_code, rnet_error};
-use crate::handle::{Exclusive, MemberKind};
+use crate::handle::{Exclusive, Handle, MemberKind};
 use crate::options::Options;
-use crate::state::{rnet_put_options, rnet_state, state_of, write_optional};
+use crate::state::{rnet_put_options, rnet_state, state_of};
 use crate::state_value::{give_value, rnet_value, value_of};
 
 /// Reads and writes of several keys, of which all take effect at the commit, or none. One thread at a time
 /// may use it; a second one gets RNET_WRONG_THREAD.
-pub struct rnet_transaction(Arc<Exclusive<Transaction>>);
+pub struct rnet_transaction(Handle<Exclusive<Transaction>>);
 
 /// # Safety
 /// As [`given`].
@@ -43,7 +40,7 @@ pub unsafe extern "C" fn rnet_state_transaction(
         let (open, members) = unsafe { (state_of(state)?, &given(state, "state")?.members) };
         let name = "the transaction".to_owned();
         let object = Exclusive::new("transaction", name, open.transaction(), || {});
-        members.add(MemberKind::State, &object);
+        let object = Handle::new(members, MemberKind::State, object);
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_transaction(object)) }
     };
@@ -145,9 +142,7 @@ pub unsafe extern "C" fn rnet_transaction_commit(
 ) -> rnet_code {
     let body = || {
         // SAFETY: as promised by the caller.
-        let taken =
-            unsafe { transaction_of(transaction) }?.take().and_then(ProcessOwned::into_inner);
-        let written = taken.ok_or_else(|| Error::closed("the transaction"))?.commit()?;
+        let written = unsafe { transaction_of(transaction) }?.consume()?.commit()?;
         // SAFETY: as promised by the caller.
         unsafe { write_optional(revision, written) }
     };
@@ -161,11 +156,6 @@ pub unsafe extern "C" fn rnet_transaction_commit(
 /// `transaction` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_transaction_free(transaction: *mut rnet_transaction) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { transaction.as_ref() }.and_then(|transaction| transaction.0.take()));
-        Ok(())
-    });
     // SAFETY: as promised by the caller.
     unsafe { free(transaction) }
 }

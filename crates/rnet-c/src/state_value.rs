@@ -1,5 +1,6 @@
 //! `rnet_value`: a value of the state.
 
+use std::ffi::c_char;
 use std::ptr;
 
 use rnet::Error;
@@ -11,7 +12,7 @@ use crate::error::{Outcome, invalid, rnet_code, rnet_error};
 use crate::types::{rnet_type, type_of};
 
 /// A value of the state, of one of the kinds rnet_value_kind. It does not change: any thread may read it.
-/// Functions that store it copy it. A value that rnet_value_new_*() or a function that says so returns
+/// Functions that store it copy it. A value that rnet_value_new() or a function that says so returns
 /// belongs to the caller, who frees it with rnet_value_free(); one within an entry, a list or a callback
 /// belongs to that.
 pub struct rnet_value {
@@ -48,6 +49,105 @@ pub enum rnet_value_kind {
 }
 
 use rnet_value_kind::*;
+
+/// What a value contains. Begin with all bits zero, and set `kind` and the fields of that kind.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct rnet_value_data {
+    /// Its kind, an rnet_value_kind.
+    pub kind: i32,
+    /// The boolean.
+    pub boolean: bool,
+    /// The integer.
+    pub integer: i64,
+    /// The float.
+    pub number: f64,
+    /// The text of a string, the bytes, JSON text, or the bytes of a message; not terminated by NUL.
+    pub bytes: rnet_bytes,
+    /// The items of a list or set. Null if read: see rnet_value_item().
+    pub items: *const *const rnet_value,
+    /// Number of items of a list or set.
+    pub item_count: usize,
+    /// The type of a message. Null if read: see rnet_value_type_name() and rnet_value_check().
+    pub message_type: *const rnet_type,
+}
+
+impl rnet_value_data {
+    const NONE: rnet_value_data = rnet_value_data {
+        kind: RNET_VALUE_NONE as i32,
+        boolean: false,
+        integer: 0,
+        number: 0.0,
+        bytes: rnet_bytes::EMPTY,
+        items: ptr::null(),
+        item_count: 0,
+        message_type: ptr::null(),
+    };
+
+    fn of(value: &Value) -> rnet_value_data {
+        let mut data = rnet_value_data { kind: kind_of(value) as i32, ..Self::NONE };
+        match value {
+            Value::Bool(value) => data.boolean = *value,
+            Value::Int(value) => data.integer = *value,
+            Value::Float(value) => data.number = *value,
+            Value::Str(text) | Value::Json(text) | Value::Unreadable(text) => {
+                data.bytes = rnet_bytes::of(text.as_bytes());
+            }
+            Value::Bytes(bytes) => data.bytes = rnet_bytes::of(bytes),
+            Value::Message(message) => data.bytes = rnet_bytes::of(message.bytes()),
+            Value::List(items) | Value::Set(items) => data.item_count = items.len(),
+            _ => {}
+        }
+        data
+    }
+
+    /// The value of a key, if that is a boolean, an integer or a float: others would end with it.
+    ///
+    /// # Errors
+    /// `StateType` for another kind.
+    pub(crate) fn of_scalar(key: &str, value: Option<&Value>) -> Outcome<rnet_value_data> {
+        match value {
+            None => Ok(Self::NONE),
+            Some(Value::Bool(_) | Value::Int(_) | Value::Float(_)) => {
+                Ok(value.map_or(Self::NONE, Self::of))
+            }
+            Some(other) => {
+                Err(other_kind(key, other, "a boolean, an integer or a float".to_owned()).into())
+            }
+        }
+    }
+
+    /// The value with this content.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, `BadValue`.
+    ///
+    /// # Safety
+    /// The fields of its kind are valid.
+    pub(crate) unsafe fn value(self) -> Outcome<Value> {
+        // SAFETY: as promised by the caller.
+        let bytes = || unsafe { self.bytes.get("bytes") };
+        // SAFETY: as promised by the caller.
+        let items = || unsafe { copies(self.items, self.item_count) };
+        Ok(match self.kind {
+            1 => Value::Bool(self.boolean),
+            2 => Value::Int(self.integer),
+            3 => Value::Float(self.number),
+            4 => Value::Str(utf8(bytes()?)?),
+            5 => Value::Bytes(bytes()?.to_vec()),
+            6 => Value::json(utf8(bytes()?)?)?,
+            7 => Value::List(items()?),
+            8 => Value::set(items()?),
+            // SAFETY: as promised by the caller.
+            9 => Value::Message(unsafe {
+                StateMessage::new(type_of(self.message_type), bytes()?.to_vec())?
+            }),
+            other => {
+                return Err(invalid(format!("kind is {other}, of which no value can be made")));
+            }
+        })
+    }
+}
 
 /// A value within another object, as C sees it.
 pub(crate) fn view(value: &Value) -> *const rnet_value {
@@ -107,149 +207,37 @@ fn kind_of(value: &Value) -> rnet_value_kind {
 
 /// A kind in words.
 fn kind_text(kind: i32) -> String {
-    let example = match kind {
-        1 => Value::Bool(false),
-        2 => Value::Int(0),
-        3 => Value::Float(0.0),
-        4 => Value::Str(String::new()),
-        5 => Value::Bytes(Vec::new()),
-        6 => Value::Json(String::new()),
-        7 => Value::List(Vec::new()),
-        8 => Value::Set(Vec::new()),
-        9 => return "a message".to_owned(),
-        _ => return "a value of an unknown kind".to_owned(),
-    };
-    example.type_text()
+    let example = rnet_value_data { kind, bytes: rnet_bytes::of(b"0"), ..rnet_value_data::NONE };
+    // SAFETY: the bytes are valid, and a list has 0 items.
+    let example = unsafe { example.value() };
+    example.map_or("a value of an unknown kind".to_owned(), |value| value.type_text())
 }
 
 fn other_kind(key: &str, value: &Value, given: String) -> Error {
     Error::StateType { key: key.to_owned(), holds: value.type_text(), given }
 }
 
-/// A boolean.
-#[unsafe(no_mangle)]
-pub extern "C" fn rnet_value_new_bool(value: bool) -> *mut rnet_value {
-    owned(Value::Bool(value))
+fn utf8(bytes: &[u8]) -> Outcome<String> {
+    let text = std::str::from_utf8(bytes).map(str::to_owned);
+    text.map_err(|why| invalid(format!("text is not UTF-8: {why}")))
 }
 
-/// An integer.
-#[unsafe(no_mangle)]
-pub extern "C" fn rnet_value_new_int(value: i64) -> *mut rnet_value {
-    owned(Value::Int(value))
-}
-
-/// A float.
-#[unsafe(no_mangle)]
-pub extern "C" fn rnet_value_new_float(value: f64) -> *mut rnet_value {
-    owned(Value::Float(value))
-}
-
-/// # Safety
-/// `bytes` is a valid view.
-unsafe fn utf8(bytes: rnet_bytes) -> Outcome<String> {
-    // SAFETY: as promised by the caller.
-    let text = std::str::from_utf8(unsafe { bytes.get("text") }?);
-    text.map(str::to_owned).map_err(|why| invalid(format!("text is not UTF-8: {why}")))
-}
-
-/// A string.
+/// A value of any kind except RNET_VALUE_NONE and RNET_VALUE_UNREADABLE. Its content is copied; a set is sorted, without
+/// duplicates. The caller frees it with rnet_value_free().
 ///
-/// Errors: RNET_INVALID_ARGUMENT if it is not UTF-8.
+/// Errors: RNET_INVALID_ARGUMENT for another kind, or text that is not UTF-8; RNET_BAD_VALUE for text that is not JSON,
+/// and for a message without a type, or with bytes that cannot be of its type.
 ///
 /// # Safety
-/// `text` is a valid view, `out` valid for a write, `error` null or valid for a write.
+/// The fields of `data` that its kind uses are valid, `out` is valid for a write, `error` null or valid for a write.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_new_string(
-    text: rnet_bytes,
+pub unsafe extern "C" fn rnet_value_new(
+    data: rnet_value_data,
     out: *mut *mut rnet_value,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
     // SAFETY: as promised by the caller.
-    unsafe { enter(error, || give_value(out, Value::Str(utf8(text)?))) }
-}
-
-/// JSON text.
-///
-/// Errors: RNET_BAD_VALUE if it is not JSON.
-///
-/// # Safety
-/// As for rnet_value_new_string().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_new_json(
-    text: rnet_bytes,
-    out: *mut *mut rnet_value,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, || give_value(out, Value::json(utf8(text)?)?)) }
-}
-
-/// Bytes.
-///
-/// # Safety
-/// `bytes` is a valid view, `out` valid for a write, `error` null or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_new_bytes(
-    bytes: rnet_bytes,
-    out: *mut *mut rnet_value,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, || give_value(out, Value::Bytes(bytes.get("bytes")?.to_vec()))) }
-}
-
-/// A message of a type.
-///
-/// Errors: RNET_BAD_VALUE if the type is null, or the bytes cannot be a message of the type.
-///
-/// # Safety
-/// `message_type` is null or a type, `bytes` a valid view, `out` valid for a write, `error` null or valid for
-/// a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_new_message(
-    message_type: *const rnet_type,
-    bytes: rnet_bytes,
-    out: *mut *mut rnet_value,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let (ty, bytes) = unsafe { (type_of(message_type), bytes.get("bytes")?.to_vec()) };
-        // SAFETY: as promised by the caller.
-        unsafe { give_value(out, Value::Message(StateMessage::new(ty, bytes)?)) }
-    };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
-}
-
-/// A list of copies of these values.
-///
-/// # Safety
-/// `items` refers to `count` values, `out` is valid for a write, `error` null or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_new_list(
-    items: *const *const rnet_value,
-    count: usize,
-    out: *mut *mut rnet_value,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, || give_value(out, Value::List(copies(items, count)?))) }
-}
-
-/// A set of copies of these values, sorted and without duplicates.
-///
-/// # Safety
-/// As for rnet_value_new_list().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_new_set(
-    items: *const *const rnet_value,
-    count: usize,
-    out: *mut *mut rnet_value,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, || give_value(out, Value::set(copies(items, count)?))) }
+    unsafe { enter(error, || give_value(out, data.value()?)) }
 }
 
 /// # Safety
@@ -299,62 +287,14 @@ pub unsafe extern "C" fn rnet_value_equal(a: *const rnet_value, b: *const rnet_v
     unsafe { optional_value(a) == optional_value(b) }
 }
 
-/// The kind of a value; RNET_VALUE_NONE if it is null.
+/// The content of a value, whose pointers are valid as long as the value; of kind RNET_VALUE_NONE if it is null.
 ///
 /// # Safety
 /// `value` is null or a value.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_kind_of(value: *const rnet_value) -> rnet_value_kind {
+pub unsafe extern "C" fn rnet_value_read(value: *const rnet_value) -> rnet_value_data {
     // SAFETY: as promised by the caller.
-    unsafe { optional_value(value) }.map_or(RNET_VALUE_NONE, kind_of)
-}
-
-/// The boolean; false if the value is not one.
-///
-/// # Safety
-/// `value` is null or a value.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_bool(value: *const rnet_value) -> bool {
-    // SAFETY: as promised by the caller.
-    unsafe { optional_value(value) }.and_then(Value::as_bool).unwrap_or_default()
-}
-
-/// The integer; 0 if the value is not one.
-///
-/// # Safety
-/// `value` is null or a value.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_int(value: *const rnet_value) -> i64 {
-    // SAFETY: as promised by the caller.
-    unsafe { optional_value(value) }.and_then(Value::as_int).unwrap_or_default()
-}
-
-/// The float; 0 if the value is not one.
-///
-/// # Safety
-/// `value` is null or a value.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_float(value: *const rnet_value) -> f64 {
-    // SAFETY: as promised by the caller.
-    unsafe { optional_value(value) }.and_then(Value::as_float).unwrap_or_default()
-}
-
-/// The bytes of a string, of bytes, of JSON text or of a message, valid as long as the value; not terminated
-/// by NUL. Empty for other kinds.
-///
-/// # Safety
-/// `value` is null or a value.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_bytes(value: *const rnet_value) -> rnet_bytes {
-    // SAFETY: as promised by the caller.
-    match unsafe { optional_value(value) } {
-        Some(Value::Str(text) | Value::Json(text) | Value::Unreadable(text)) => {
-            rnet_bytes::of(text.as_bytes())
-        }
-        Some(Value::Bytes(bytes)) => rnet_bytes::of(bytes),
-        Some(Value::Message(message)) => rnet_bytes::of(message.bytes()),
-        _ => rnet_bytes::EMPTY,
-    }
+    unsafe { optional_value(value) }.map_or(rnet_value_data::NONE, rnet_value_data::of)
 }
 
 /// The name of its type, as text that is not terminated by NUL: "bool", "int", "float", "str", "bytes",
@@ -369,26 +309,6 @@ pub unsafe extern "C" fn rnet_value_type_name(value: *const rnet_value) -> rnet_
     value.map_or(rnet_bytes::EMPTY, |value| rnet_bytes::of(value.type_name().as_bytes()))
 }
 
-/// # Safety
-/// `value` is null or a value.
-unsafe fn items_of<'a>(value: *const rnet_value) -> &'a [Value] {
-    // SAFETY: as promised by the caller.
-    match unsafe { optional_value(value) } {
-        Some(Value::List(items) | Value::Set(items)) => items,
-        _ => &[],
-    }
-}
-
-/// Number of items of a list or set; 0 for other kinds.
-///
-/// # Safety
-/// `value` is null or a value.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_count(value: *const rnet_value) -> usize {
-    // SAFETY: as promised by the caller.
-    unsafe { items_of(value) }.len()
-}
-
 /// An item of a list or set, which belongs to it; null if there is none at this index.
 ///
 /// # Safety
@@ -399,75 +319,24 @@ pub unsafe extern "C" fn rnet_value_item(
     index: usize,
 ) -> *const rnet_value {
     // SAFETY: as promised by the caller.
-    optional_view(unsafe { items_of(value) }.get(index))
+    match unsafe { optional_value(value) } {
+        Some(Value::List(items) | Value::Set(items)) => optional_view(items.get(index)),
+        _ => ptr::null(),
+    }
 }
 
-/// Checks that the value of a key is of a kind, an rnet_value_kind. `key` is for the text of the error.
-///
-/// Errors: RNET_STATE_TYPE.
-///
-/// # Safety
-/// `value` is a value, `key` a string, `error` null or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_check_kind(
-    value: *const rnet_value,
-    key: *const std::ffi::c_char,
-    kind: i32,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let (value, key) = unsafe { (value_of(value, "value")?, text(key, "key")?) };
-        if kind_of(value) as i32 == kind {
-            return Ok(());
-        }
-        Err(other_kind(key, value, kind_text(kind)).into())
-    };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
-}
-
-/// Checks that the value of a key is an integer from `least` to `most`. `key` is for the text of the error.
-///
-/// Errors: RNET_STATE_TYPE if it is not an integer, RNET_BAD_VALUE if it is out of range.
-///
-/// # Safety
-/// `value` is a value, `key` a string, `error` null or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_check_int(
-    value: *const rnet_value,
-    key: *const std::ffi::c_char,
-    least: i64,
-    most: i64,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let (value, key) = unsafe { (value_of(value, "value")?, text(key, "key")?) };
-        match value.as_int() {
-            Some(int) if (least..=most).contains(&int) => Ok(()),
-            Some(int) => {
-                let why = format!("{int} is not between {least} and {most}");
-                Err(Error::bad_value(format!("value of {key}"), why).into())
-            }
-            None => Err(other_kind(key, value, kind_text(RNET_VALUE_INT as i32)).into()),
-        }
-    };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
-}
-
-/// Checks that the value of a key is a message that readers of `message_type` understand, by the rules of
-/// topics. `key` is for the text of the error.
+/// Checks that the value of a key is of a kind, an rnet_value_kind; a message must be one that readers of
+/// `message_type` understand, by the rules of topics. `key` is for the text of the error.
 ///
 /// Errors: RNET_STATE_TYPE.
 ///
 /// # Safety
 /// `value` is a value, `key` a string, `message_type` null or a type, `error` null or valid for a write.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_value_check_message(
+pub unsafe extern "C" fn rnet_value_check(
     value: *const rnet_value,
-    key: *const std::ffi::c_char,
+    key: *const c_char,
+    kind: i32,
     message_type: *const rnet_type,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
@@ -476,9 +345,11 @@ pub unsafe extern "C" fn rnet_value_check_message(
         let (value, key) = unsafe { (value_of(value, "value")?, text(key, "key")?) };
         // SAFETY: as promised by the caller.
         let reader = unsafe { type_of(message_type) };
-        match value {
-            Value::Message(message) => Ok(message.check_reader(key, &reader)?),
-            other => Err(other_kind(key, other, reader.desc().to_string()).into()),
+        match (value, kind) {
+            (Value::Message(message), 9) => Ok(message.check_reader(key, &reader)?),
+            (_, 9) => Err(other_kind(key, value, reader.desc().to_string()).into()),
+            _ if kind_of(value) as i32 == kind => Ok(()),
+            _ => Err(other_kind(key, value, kind_text(kind)).into()),
         }
     };
     // SAFETY: as promised by the caller.

@@ -5,19 +5,22 @@
 
 use std::ffi::c_int;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use rnet::state::{ChangeStream, Watch};
 use rnet::{Error, Event, SampleStream, Subscriber};
 
 use crate::border::{enter, given, write};
 use crate::error::{Failure, Outcome, rnet_code, rnet_error};
-use crate::subscriber::{end_borrow, rnet_subscriber};
+use crate::options::duration;
+use crate::subscriber::{RNET_FOREVER, end_borrow, rnet_subscriber};
 
 /// A receiver that an event loop can poll.
 pub(crate) trait EventSource: Sized {
     /// The same receiver, watched by a dispatch thread.
-    type Stream;
+    type Stream: Send;
 
     fn into_stream(self) -> Self::Stream;
     /// `None` in a forked child.
@@ -35,14 +38,42 @@ impl EventSource for Subscriber<[u8]> {
         self.into_stream()
     }
     fn from_stream(stream: SampleStream<[u8]>) -> Option<Subscriber<[u8]>> {
-        stream.with_subscriber(|_| ())?;
-        Some(stream.into_subscriber())
+        stream.into_source().ok()
     }
     fn poll_ready(stream: &mut SampleStream<[u8]>, context: &mut Context<'_>) -> Poll<()> {
         stream.poll_ready(context)
     }
     fn with<R>(stream: &SampleStream<[u8]>, act: impl FnOnce(&mut Self) -> R) -> Option<R> {
-        stream.with_subscriber(act)
+        stream.with_source(act)
+    }
+}
+
+impl EventSource for Watch {
+    type Stream = ChangeStream;
+
+    fn into_stream(self) -> ChangeStream {
+        self.into_stream()
+    }
+    fn from_stream(stream: ChangeStream) -> Option<Watch> {
+        stream.into_source().ok()
+    }
+    fn poll_ready(stream: &mut ChangeStream, context: &mut Context<'_>) -> Poll<()> {
+        stream.poll_ready(context)
+    }
+    fn with<R>(stream: &ChangeStream, act: impl FnOnce(&mut Self) -> R) -> Option<R> {
+        stream.with_source(act)
+    }
+}
+
+/// The event whose descriptor the user has. It stays open until the user frees the object, so that its number is not
+/// given to another file while a loop still waits for it.
+#[derive(Default)]
+pub(crate) struct KeptEvent(OnceLock<Arc<Event>>);
+
+impl KeptEvent {
+    /// The descriptor of an event.
+    pub(crate) fn keep(&self, event: Arc<Event>) -> c_int {
+        self.0.get_or_init(|| event).as_fd().as_raw_fd()
     }
 }
 
@@ -108,8 +139,28 @@ impl<S: EventSource> Pollable<S> {
         }
     }
 
+    /// Takes an item, and waits for at most `timeout_ns` if there is none; `None` if that is 0.
+    pub(crate) fn receive<R>(
+        &mut self,
+        timeout_ns: i64,
+        try_take: fn(&mut S) -> rnet::Result<Option<R>>,
+        take: fn(&mut S) -> rnet::Result<R>,
+        take_within: fn(&mut S, Duration) -> rnet::Result<R>,
+    ) -> Outcome<Option<R>> {
+        let next = self.try_next(try_take)?;
+        match timeout_ns {
+            _ if next.is_some() => Ok(next),
+            0 => Ok(None),
+            RNET_FOREVER => self.wait(take).map(Some),
+            ns => {
+                let limit = duration(ns, "timeout_ns")?;
+                self.wait(|source| take_within(source, limit)).map(Some)
+            }
+        }
+    }
+
     /// The event whose descriptor signals items from now on.
-    fn event(&mut self) -> Outcome<Arc<Event>> {
+    pub(crate) fn event(&mut self) -> Outcome<Arc<Event>> {
         if let Pollable::Direct(_) = self {
             let event = Arc::new(Event::new()?);
             let Pollable::Direct(source) = std::mem::replace(self, Pollable::Empty) else {
@@ -197,9 +248,8 @@ pub unsafe extern "C" fn rnet_subscriber_fd(
         let subscriber = unsafe { given(subscriber, "subscriber") }?;
         end_borrow(&subscriber.receiving)?;
         let event = subscriber.receiving.with(|it| it.subscriber.event())?;
-        let event = subscriber.event.get_or_init(|| event);
         // SAFETY: as promised by the caller.
-        unsafe { write(out, event.as_fd().as_raw_fd()) }
+        unsafe { write(out, subscriber.event.keep(event)) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }

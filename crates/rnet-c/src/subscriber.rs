@@ -1,21 +1,21 @@
 //! `rnet_subscriber`: receiving.
 
 use std::ffi::{c_char, c_void};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rnet::fork::ProcessOwned;
-use rnet::{Error, Event, LossCounts, Subscriber, SubscriberBuilder, Wait};
+use rnet::{Error, Sample, Subscriber, SubscriberBuilder, Wait};
 
-use crate::border::{enter, enter_or, free, give, given, write};
+use crate::border::{close, enter, free, give, given, write};
 use crate::bytes::text;
 use crate::callback::{Context, rnet_free_function};
-use crate::error::{Outcome, invalid, rnet_code, rnet_error};
-use crate::handle::{Exclusive, MemberKind, MemberList, Shared};
+use crate::error::{Failure, Outcome, invalid, rnet_code, rnet_error};
+use crate::handle::{Exclusive, Handle, MemberKind, Shared};
 use crate::node::{node_of, rnet_node};
-use crate::options::{Options, optional_duration, options};
+use crate::options::{Options, duration, optional_duration, options, set};
 use crate::publisher::wait_in_slices;
 use crate::sample::rnet_sample;
-use crate::stream::Pollable;
+use crate::stream::{KeptEvent, Pollable};
 use crate::types::{rnet_type, type_of};
 
 /// Waits without a limit.
@@ -73,7 +73,7 @@ pub struct rnet_subscriber_options {
     pub liveliness_lease_ns: i64,
 }
 
-options!(rnet_subscriber_options, rnet_loss_counts);
+options!(rnet_subscriber_options);
 
 impl rnet_subscriber_options {
     /// # Safety
@@ -84,34 +84,22 @@ impl rnet_subscriber_options {
     ) -> Outcome<SubscriberBuilder<[u8]>> {
         // SAFETY: as promised by the caller.
         builder = builder.message_type(unsafe { type_of(self.message_type) });
-        if self.keep_last > 0 {
-            builder = builder.keep_last(self.keep_last);
-        }
-        if self.keep_all {
-            builder = builder.keep_all();
-        }
-        if self.reliable {
-            builder = builder.reliable();
-        }
-        if self.transient_local {
-            builder = builder.transient_local();
-        }
-        if let Some(lane) = lane(self.lane)? {
-            builder = builder.lane(lane);
-        }
+        let keep_last = Some(self.keep_last).filter(|count| *count > 0);
+        builder = set(builder, keep_last, SubscriberBuilder::keep_last);
+        builder = if self.keep_all { builder.keep_all() } else { builder };
+        builder = if self.reliable { builder.reliable() } else { builder };
+        builder = if self.transient_local { builder.transient_local() } else { builder };
+        builder = set(builder, lane(self.lane)?, SubscriberBuilder::lane);
         builder = match self.wait {
             0 => builder,
             1 => builder.wait(Wait::Spin),
             2 => builder.wait(Wait::Block),
             other => return Err(invalid(format!("wait is {other}, which is not an rnet_wait"))),
         };
-        if let Some(deadline) = optional_duration(self.deadline_ns, "deadline_ns")? {
-            builder = builder.deadline(deadline);
-        }
-        if let Some(lease) = optional_duration(self.liveliness_lease_ns, "liveliness_lease_ns")? {
-            builder = builder.manual_by_topic(lease);
-        }
-        Ok(builder)
+        let deadline = optional_duration(self.deadline_ns, "deadline_ns")?;
+        let lease = optional_duration(self.liveliness_lease_ns, "liveliness_lease_ns")?;
+        let builder = set(builder, deadline, SubscriberBuilder::deadline);
+        Ok(set(builder, lease, SubscriberBuilder::manual_by_topic))
     }
 }
 
@@ -126,10 +114,8 @@ pub(crate) fn lane(value: i32) -> Outcome<Option<rnet::Lane>> {
 
 /// Receives the messages of one topic. One thread at a time may use it; a second one gets RNET_WRONG_THREAD.
 pub struct rnet_subscriber {
-    pub(crate) receiving: Arc<Exclusive<Receiving>>,
-    /// What rnet_subscriber_fd() has given: it stays open until the subscriber is freed.
-    pub(crate) event: OnceLock<Arc<Event>>,
-    pub(crate) members: Arc<MemberList>,
+    pub(crate) receiving: Handle<Exclusive<Receiving>>,
+    pub(crate) event: KeptEvent,
 }
 
 /// A subscriber and the sample that its user reads.
@@ -140,7 +126,7 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    /// The next message, within `timeout`; `None` waits without a limit.
+    /// The next message, within the time; null if there is none and `timeout_ns` is 0.
     #[inline]
     fn recv(&mut self, timeout_ns: i64) -> Outcome<*const rnet_sample> {
         self.current = None;
@@ -153,7 +139,7 @@ impl Receiving {
                 Some(sample) => sample,
                 None => return Ok(std::ptr::null()),
             },
-            ns => subscriber.recv_timeout(crate::options::duration(ns, "timeout_ns")?)?,
+            ns => subscriber.recv_timeout(duration(ns, "timeout_ns")?)?,
         };
         // SAFETY: `current` is dropped before the subscriber is used again.
         let sample = unsafe { rnet_sample::borrowed(sample) };
@@ -163,35 +149,30 @@ impl Receiving {
     /// As [`Receiving::recv`], for a subscriber with a descriptor.
     #[cold]
     fn recv_polled(&mut self, timeout_ns: i64) -> Outcome<*const rnet_sample> {
-        let next = self.subscriber.try_next(|it| Ok(it.try_recv()?.map(rnet_sample::unbound)))?;
-        let sample = match (next, timeout_ns) {
-            (Some(sample), _) => sample,
-            (None, 0) => return Ok(std::ptr::null()),
-            (None, RNET_FOREVER) => {
-                self.subscriber.wait(|it| it.recv().map(rnet_sample::unbound))?
-            }
-            (None, ns) => {
-                let limit = crate::options::duration(ns, "timeout_ns")?;
-                self.subscriber.wait(|it| it.recv_timeout(limit).map(rnet_sample::unbound))?
-            }
-        };
-        Ok(self.current.insert(sample))
+        let sample = self.subscriber.receive(
+            timeout_ns,
+            |it| Ok(it.try_recv()?.map(rnet_sample::unbound)),
+            |it| it.recv().map(rnet_sample::unbound),
+            |it, limit| it.recv_timeout(limit).map(rnet_sample::unbound),
+        )?;
+        Ok(self.set_current(sample))
     }
 
     fn latest(&mut self, timeout_ns: i64) -> Outcome<*const rnet_sample> {
         self.current = None;
-        let sample = match timeout_ns {
-            RNET_FOREVER => self.subscriber.wait(Subscriber::latest)?,
-            0 => match self.subscriber.try_next(Subscriber::try_latest)? {
-                Some(sample) => sample,
-                None => return Ok(std::ptr::null()),
-            },
-            ns => {
-                let limit = crate::options::duration(ns, "timeout_ns")?;
-                self.subscriber.wait(|it| it.latest_timeout(limit))?
-            }
-        };
-        Ok(self.current.insert(rnet_sample::owned(sample)))
+        let sample = self.subscriber.receive(
+            timeout_ns,
+            Subscriber::try_latest,
+            Subscriber::latest,
+            Subscriber::latest_timeout,
+        )?;
+        Ok(self.set_current(sample.map(rnet_sample::owned)))
+    }
+
+    /// The sample that the user reads from now on; null for none.
+    fn set_current(&mut self, sample: Option<rnet_sample>) -> *const rnet_sample {
+        self.current = sample;
+        self.current.as_ref().map_or(std::ptr::null(), std::ptr::from_ref)
     }
 }
 
@@ -223,10 +204,9 @@ pub unsafe extern "C" fn rnet_subscriber_new(
         let receiving = Receiving { current: None, subscriber: Pollable::Direct(subscriber) };
         let receiving =
             Exclusive::new("subscriber", name, receiving, move || interrupter.interrupt());
-        node.add(MemberKind::Subscriber, &receiving);
-        let (event, members) = (OnceLock::new(), node.members.clone());
+        let receiving = node.add(MemberKind::Client, receiving);
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_subscriber { receiving, event, members }) }
+        unsafe { give(out, rnet_subscriber { receiving, event: KeptEvent::default() }) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
@@ -236,35 +216,16 @@ pub unsafe extern "C" fn rnet_subscriber_new(
 /// As [`given`].
 pub(crate) unsafe fn receiving_of<'a>(
     subscriber: *const rnet_subscriber,
-) -> Outcome<&'a Arc<Exclusive<Receiving>>> {
+) -> Outcome<&'a Handle<Exclusive<Receiving>>> {
     // SAFETY: as promised by the caller.
     Ok(&unsafe { given(subscriber, "subscriber") }?.receiving)
 }
 
-/// Gives the user a borrowed sample, or null. It stays valid until the next call, also if another thread closes the
-/// subscriber.
-#[inline]
-fn borrow(
-    object: &Exclusive<Receiving>,
-    take: impl FnOnce(&mut Receiving) -> Outcome<*const rnet_sample>,
-) -> Outcome<*const rnet_sample> {
-    let result = object.with(|it| {
-        object.set_borrowed(false);
-        let sample = take(it)?;
-        object.set_borrowed(!sample.is_null());
-        Ok(sample)
-    });
-    if result.is_err() {
-        object.end_borrow_if_closing();
-    }
-    result
-}
-
 /// Ends the borrowed sample.
 pub(crate) fn end_borrow(object: &Exclusive<Receiving>) -> Outcome {
-    borrow(object, |it| {
+    object.borrow(|it| {
         it.current = None;
-        Ok(std::ptr::null())
+        Ok(std::ptr::null::<rnet_sample>())
     })?;
     Ok(())
 }
@@ -287,15 +248,10 @@ pub unsafe extern "C" fn rnet_subscriber_recv(
     out: *mut *const rnet_sample,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let object = unsafe { receiving_of(subscriber) }?;
-        let sample = borrow(object, |it| it.recv(timeout_ns))?;
-        // SAFETY: as promised by the caller.
-        unsafe { write(out, sample) }
-    };
     // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
+    let sample = || unsafe { receiving_of(subscriber) }?.borrow(|it| it.recv(timeout_ns));
+    // SAFETY: as promised by the caller.
+    unsafe { enter(error, || write(out, sample()?)) }
 }
 
 /// As rnet_subscriber_recv(), for the newest unread message of all publishers. Older ones are counted as skipped.
@@ -309,15 +265,10 @@ pub unsafe extern "C" fn rnet_subscriber_latest(
     out: *mut *const rnet_sample,
     error: *mut *mut rnet_error,
 ) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let object = unsafe { receiving_of(subscriber) }?;
-        let sample = borrow(object, |it| it.latest(timeout_ns))?;
-        // SAFETY: as promised by the caller.
-        unsafe { write(out, sample) }
-    };
     // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
+    let sample = || unsafe { receiving_of(subscriber) }?.borrow(|it| it.latest(timeout_ns));
+    // SAFETY: as promised by the caller.
+    unsafe { enter(error, || write(out, sample()?)) }
 }
 
 /// Waits until at least `count` publishers are matched: messages sent after that are received or counted as lost.
@@ -341,7 +292,7 @@ pub unsafe extern "C" fn rnet_subscriber_wait_for_publishers(
         object.with(|it| match timeout_ns {
             RNET_FOREVER => it.subscriber.wait(|it| it.wait_for_publishers(count)),
             ns => {
-                let limit = crate::options::duration(ns, "timeout_ns")?;
+                let limit = duration(ns, "timeout_ns")?;
                 it.subscriber.wait(|it| it.wait_for_publishers_timeout(count, limit))
             }
         })
@@ -372,50 +323,6 @@ pub unsafe extern "C" fn rnet_subscriber_publisher_count(
     unsafe { enter(error, body) }
 }
 
-/// Lost messages, by cause.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub struct rnet_loss_counts {
-    /// sizeof(rnet_loss_counts), set by the caller: see RNET_LOSS_COUNTS_INIT.
-    pub struct_size: usize,
-    /// The subscriber was too slow, and the publisher did not wait for it.
-    pub overrun: u64,
-    /// Lost between hosts.
-    pub link: u64,
-    /// The publisher restarted its log.
-    pub restart: u64,
-    /// The publisher detached the subscriber.
-    pub detached: u64,
-}
-
-impl From<LossCounts> for rnet_loss_counts {
-    fn from(lost: LossCounts) -> rnet_loss_counts {
-        let LossCounts { overrun, link, restart, detached, .. } = lost;
-        rnet_loss_counts { struct_size: size_of::<Self>(), overrun, link, restart, detached }
-    }
-}
-
-/// All losses so far, by cause. Does not end a borrowed sample.
-///
-/// # Safety
-/// `subscriber` is a subscriber, `out` initialised, `error` null or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rnet_subscriber_lost(
-    subscriber: *mut rnet_subscriber,
-    out: *mut rnet_loss_counts,
-    error: *mut *mut rnet_error,
-) -> rnet_code {
-    let body = || {
-        // SAFETY: as promised by the caller.
-        let lost =
-            unsafe { receiving_of(subscriber) }?.with(|it| it.subscriber.read(Subscriber::lost))?;
-        // SAFETY: as promised by the caller.
-        unsafe { crate::options::fill(out, rnet_loss_counts::from(lost)) }
-    };
-    // SAFETY: as promised by the caller.
-    unsafe { enter(error, body) }
-}
-
 /// Closes a subscriber: its calls fail with RNET_CLOSED from then on, and a wait of another thread ends. Null and a
 /// closed subscriber are allowed. A sample that another thread has borrowed stays valid until that thread's next call.
 ///
@@ -423,14 +330,8 @@ pub unsafe extern "C" fn rnet_subscriber_lost(
 /// `subscriber` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_subscriber_close(subscriber: *mut rnet_subscriber) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        if let Some(subscriber) = unsafe { subscriber.as_ref() } {
-            let object = &subscriber.receiving;
-            drop(if object.is_borrowed_here() { object.finish() } else { object.take() });
-        }
-        Ok(())
-    });
+    // SAFETY: as promised by the caller.
+    unsafe { close(subscriber, |subscriber| subscriber.receiving.close_here()) }
 }
 
 /// Closes and frees a subscriber. Null is allowed. No other thread may be about to use it, or a borrowed sample of it.
@@ -439,11 +340,6 @@ pub unsafe extern "C" fn rnet_subscriber_close(subscriber: *mut rnet_subscriber)
 /// `subscriber` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_subscriber_free(subscriber: *mut rnet_subscriber) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { subscriber.as_ref() }.and_then(|subscriber| subscriber.receiving.finish()));
-        Ok(())
-    });
     // SAFETY: as promised by the caller.
     unsafe { free(subscriber) }
 }
@@ -457,7 +353,7 @@ pub type rnet_error_function =
     Option<unsafe extern "C" fn(error: *const rnet_error, context: *mut c_void)>;
 
 /// A subscriber whose messages go to a callback. Any thread may use it.
-pub struct rnet_subscription(Arc<Shared<rnet::Subscription>>, pub(crate) Arc<MemberList>);
+pub struct rnet_subscription(pub(crate) Handle<Shared<rnet::Subscription>>);
 
 /// # Safety
 /// As [`given`].
@@ -466,6 +362,33 @@ pub(crate) unsafe fn subscription_of(
 ) -> Outcome<Arc<ProcessOwned<rnet::Subscription>>> {
     // SAFETY: as promised by the caller.
     unsafe { given(subscription, "subscription") }?.0.get()
+}
+
+/// The functions of C as a callback of `rnet`.
+pub(crate) fn message_callback(
+    on_message: rnet_sample_function,
+    on_error: rnet_error_function,
+    context: Context,
+) -> Outcome<impl Fn(rnet::Result<Sample<'_, [u8]>>) + Send + Sync + 'static> {
+    let on_message = on_message.ok_or_else(|| invalid("on_message is null"))?;
+    Ok(move |result: rnet::Result<Sample<'_, [u8]>>| match result {
+        Ok(sample) => {
+            // SAFETY: dropped at the end of this call.
+            let mut sample = unsafe { rnet_sample::borrowed(sample) };
+            // SAFETY: the caller has passed the function and the context for each other.
+            unsafe { on_message(&raw mut sample, context.pointer()) };
+        }
+        Err(failed) => call_with_error(on_error, failed, &context),
+    })
+}
+
+/// Passes an error to a function of a C program, if there is one.
+pub(crate) fn call_with_error(on_error: rnet_error_function, failed: Error, context: &Context) {
+    if let Some(on_error) = on_error {
+        let failed = Failure::from(failed).into_error();
+        // SAFETY: the caller has passed the function and the context for each other.
+        unsafe { on_error(&raw const failed, context.pointer()) };
+    }
 }
 
 /// Passes each message to `on_message`, and each error to `on_error` if that is not null, on the node's thread for the
@@ -492,48 +415,29 @@ pub unsafe extern "C" fn rnet_subscriber_on(
     let body = move || {
         // SAFETY: as promised by the caller.
         let subscriber = unsafe { given(subscriber, "subscriber") }?;
-        let on_message = on_message.ok_or_else(|| invalid("on_message is null"))?;
-        let taken = subscriber.receiving.finish().and_then(ProcessOwned::into_inner);
-        let taken = taken.ok_or_else(|| Error::closed("the subscriber"))?;
-        let members = &subscriber.members;
-        let Receiving { current, subscriber } = taken;
+        let freed = context.freed();
+        let callback = message_callback(on_message, on_error, context)?;
+        let members = subscriber.receiving.members();
+        let Receiving { current, subscriber } = subscriber.receiving.consume()?;
         drop(current);
-        let subscription = subscriber.into_direct()?.on_result(move |result| match result {
-            Ok(sample) => {
-                // SAFETY: dropped at the end of this call.
-                let mut sample = unsafe { rnet_sample::borrowed(sample) };
-                // SAFETY: the caller has passed the function and the context for each other.
-                unsafe { on_message(&raw mut sample, context.pointer()) };
-            }
-            Err(failed) => {
-                let Some(on_error) = on_error else { return };
-                let failed = crate::error::Failure::from(failed).into_error();
-                // SAFETY: as above.
-                unsafe { on_error(&raw const failed, context.pointer()) };
-            }
-        });
+        let subscription = subscriber.into_direct()?.on_result(callback);
         let name = format!("the subscription of {}", subscription.topic());
-        let object = Shared::new(name, subscription);
-        members.add(MemberKind::Subscriber, &object);
+        let object = Shared::with_end(name, subscription, |_| (), freed);
+        let object = Handle::new(members, MemberKind::Subscriber, object);
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_subscription(object, members.clone())) }
+        unsafe { give(out, rnet_subscription(object)) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
 }
 
 /// Ends the callback and frees the subscription. When it returns, the callback does not run and is not called again,
-/// except within a callback of the same node. Null is allowed.
+/// except within a callback. Null is allowed.
 ///
 /// # Safety
 /// `subscription` is null or was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_subscription_free(subscription: *mut rnet_subscription) {
-    enter_or((), || {
-        // SAFETY: as promised by the caller.
-        drop(unsafe { subscription.as_ref() }.and_then(|subscription| subscription.0.take()));
-        Ok(())
-    });
     // SAFETY: as promised by the caller.
     unsafe { free(subscription) }
 }

@@ -45,6 +45,11 @@ impl Texts {
         pointer
     }
 
+    /// As [`Texts::add`]; null for none.
+    pub(crate) fn add_optional(&mut self, text: Option<&str>) -> *const c_char {
+        text.map_or(std::ptr::null(), |text| self.add(text))
+    }
+
     /// An array of texts and its length, valid as long as this.
     pub(crate) fn add_all<T: AsRef<str>>(
         &mut self,

@@ -2,18 +2,17 @@
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use rnet::fork::ProcessOwned;
-use rnet::{Error, Rate, Tick, Timer, WaitSetHandle};
+use rnet::{Rate, Tick, Timer, WaitSetHandle};
 
-use crate::border::{enter, enter_or, free, give, given};
+use crate::border::{enter, enter_or, free, give, given, write_optional};
 use crate::callback::{Context, rnet_free_function};
 use crate::error::{Outcome, invalid, rnet_code, rnet_error};
-use crate::handle::{Exclusive, MemberKind, Shared, lock};
+use crate::handle::{Exclusive, Handle, MemberKind, Shared, lock};
 use crate::node::{node_of, rnet_node};
 use crate::options::{Options, duration, fill, options};
-use crate::publisher::WAIT_SLICE;
+use crate::publisher::wait_in_slices;
 
 /// One tick of a timer or rate. Initialise it with RNET_TICK_INIT to receive one from rnet_rate_sleep().
 #[repr(C)]
@@ -59,13 +58,7 @@ pub type rnet_tick_function =
     Option<unsafe extern "C" fn(tick: *const rnet_tick, context: *mut c_void)>;
 
 /// A running timer. Any thread may use it.
-pub struct rnet_timer(Arc<Shared<Timer>>);
-
-impl Drop for rnet_timer {
-    fn drop(&mut self) {
-        drop(self.0.take());
-    }
-}
+pub struct rnet_timer(Handle<Shared<Timer>>);
 
 /// Starts a timer: calls `callback` every `period_ns` of the node's time, on the node's thread for the lane, in sequence
 /// with the callbacks of that lane. The first tick is due after one period. A tick that has not run when the next one
@@ -95,20 +88,17 @@ pub unsafe extern "C" fn rnet_timer_new(
         let (object, options) = unsafe { (node_of(node)?, rnet_timer_options::read(options)?) };
         let callback = callback.ok_or_else(|| invalid("callback is null"))?;
         let node = object.get()?;
-        let mut builder = node.timer(duration(period_ns, "period_ns")?);
-        if options.once {
-            builder = builder.once();
-        }
-        if options.urgent {
-            builder = builder.urgent();
-        }
+        let builder = node.timer(duration(period_ns, "period_ns")?);
+        let builder = if options.once { builder.once() } else { builder };
+        let builder = if options.urgent { builder.urgent() } else { builder };
+        let freed = context.freed();
         let timer = builder.on(move |tick| {
             let tick = rnet_tick::from(tick);
             // SAFETY: the caller has passed both for each other.
             unsafe { callback(&raw const tick, context.pointer()) };
         })?;
-        let timer = Shared::new(format!("a timer of {}", node.name()), timer);
-        object.add(MemberKind::Timer, &timer);
+        let name = format!("a timer of {}", node.name());
+        let timer = object.add(MemberKind::Timer, Shared::with_end(name, timer, |_| (), freed));
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_timer(timer)) }
     };
@@ -145,7 +135,7 @@ pub unsafe extern "C" fn rnet_timer_missed(timer: *const rnet_timer) -> u64 {
 }
 
 /// Ends and frees a timer. When it returns, the callback does not run and is not called again, except within a
-/// callback of the same node. Null is allowed.
+/// callback. Null is allowed.
 ///
 /// # Safety
 /// `timer` is null or was not freed.
@@ -156,7 +146,7 @@ pub unsafe extern "C" fn rnet_timer_free(timer: *mut rnet_timer) {
 }
 
 /// Keeps a loop of the user's thread at a rate. One thread at a time may use it; a second one gets RNET_WRONG_THREAD.
-pub struct rnet_rate(Arc<Exclusive<RateObject>>);
+pub struct rnet_rate(Handle<Exclusive<RateObject>>);
 
 /// A rate, and the wait set that may wait for it.
 pub(crate) struct RateObject {
@@ -168,18 +158,12 @@ impl RateObject {
     fn new(rate: Rate) -> Arc<Exclusive<RateObject>> {
         let waiter = Arc::<Mutex<Option<WaitSetHandle>>>::default();
         let object = RateObject { rate, waiter: waiter.clone() };
-        // A sleep ends by itself: see `sleep`.
+        // A sleep ends by itself: it is in slices.
         Exclusive::new("rate", "the rate".to_owned(), object, move || {
             if let Some(waiter) = &*lock(&waiter) {
                 waiter.interrupt();
             }
         })
-    }
-}
-
-impl Drop for rnet_rate {
-    fn drop(&mut self) {
-        drop(self.0.take());
     }
 }
 
@@ -210,13 +194,11 @@ pub unsafe extern "C" fn rnet_rate_new(
 ) -> rnet_code {
     let body = || {
         let rate = if node.is_null() {
-            RateObject::new(Rate::new(hz)?)
+            Handle::without_node(RateObject::new(Rate::new(hz)?))
         } else {
             // SAFETY: as promised by the caller.
             let object = unsafe { node_of(node) }?;
-            let rate = RateObject::new(object.get()?.rate(hz)?);
-            object.add(MemberKind::Rate, &rate);
-            rate
+            object.add(MemberKind::Rate, RateObject::new(object.get()?.rate(hz)?))
         };
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_rate(rate)) }
@@ -246,7 +228,8 @@ pub unsafe extern "C" fn rnet_rate_sleep(
         let object = unsafe { rate_of(rate) }?;
         let taken = match timeout_ns {
             0 => object.with(|it| Ok(it.rate.try_tick()?))?,
-            ns => Some(sleep(object, duration(ns, "timeout_ns")?)?),
+            // In slices, so that another thread can close the rate.
+            ns => Some(wait_in_slices(ns, |slice| object.with(|it| Ok(it.rate.sleep_for(slice))))?),
         };
         let none = rnet_tick { struct_size: 0, number: 0, due_ns: 0, late_ns: 0, missed: 0 };
         if tick.is_null() {
@@ -257,22 +240,6 @@ pub unsafe extern "C" fn rnet_rate_sleep(
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
-}
-
-/// Sleeps in slices, so that another thread can close the rate.
-fn sleep(object: &Exclusive<RateObject>, limit: Duration) -> Outcome<Tick> {
-    let until = Instant::now().checked_add(limit);
-    loop {
-        let left =
-            until.map_or(WAIT_SLICE, |until| until.saturating_duration_since(Instant::now()));
-        match object.with(|it| Ok(it.rate.sleep_for(left.min(WAIT_SLICE))))? {
-            Err(Error::Timeout { .. }) if left > WAIT_SLICE || until.is_none() => {}
-            Err(Error::Timeout { topic, what, .. }) => {
-                return Err(Error::timeout(topic, what, limit).into());
-            }
-            result => return Ok(result?),
-        }
-    }
 }
 
 /// Number of sleeps that started after their tick was due: the loop took longer than its period. 0 if `rate` is null,
@@ -323,15 +290,14 @@ pub unsafe extern "C" fn rnet_node_is_sim_time(node: *const rnet_node) -> bool {
 /// Each is null or valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rnet_wall_offset(offset_ns: *mut i64, uncertainty_ns: *mut u64) {
-    let offset = rnet::wall_offset();
-    // SAFETY: as promised by the caller.
-    if let Some(out) = unsafe { offset_ns.as_mut() } {
-        *out = offset.offset_ns;
-    }
-    // SAFETY: as promised by the caller.
-    if let Some(out) = unsafe { uncertainty_ns.as_mut() } {
-        *out = offset.uncertainty_ns;
-    }
+    enter_or((), || {
+        let offset = rnet::wall_offset();
+        // SAFETY: as promised by the caller.
+        unsafe {
+            write_optional(offset_ns, offset.offset_ns)?;
+            write_optional(uncertainty_ns, offset.uncertainty_ns)
+        }
+    });
 }
 
 /// The time in ns of CLOCK_BOOTTIME, which expires keys of the state: it advances while the machine is suspended.

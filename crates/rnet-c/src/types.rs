@@ -1,11 +1,12 @@
 //! `rnet_type`: what an endpoint sends and receives.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_void};
 
-use rnet::schema::{CompiledProtos, Schema, Sources, builtin_files};
+use rnet::msgs::plain::HeaderDescription;
+use rnet::schema::{CompiledProtos, Schema, SchemaError, Sources, builtin_files};
 use rnet::{Error, Field, FieldType, MessageType, PlainType, Prim};
 
-use crate::border::{enter, free, give, given};
+use crate::border::{enter, free, give, given, write};
 use crate::bytes::{rnet_bytes, text};
 use crate::error::{Outcome, c_text, invalid, rnet_code, rnet_error};
 
@@ -14,12 +15,18 @@ use crate::error::{Outcome, c_text, invalid, rnet_code, rnet_error};
 pub struct rnet_type {
     pub(crate) ty: MessageType,
     name: CString,
+    /// Of a type whose header data follows.
+    header: Option<HeaderDescription>,
 }
 
 impl rnet_type {
     pub(crate) fn new(ty: MessageType) -> rnet_type {
         let name = c_text(ty.desc().name().unwrap_or_default());
-        rnet_type { ty, name }
+        let header = match &ty {
+            MessageType::Plain(plain) => HeaderDescription::find(plain),
+            _ => None,
+        };
+        rnet_type { ty, name, header }
     }
 }
 
@@ -178,16 +185,16 @@ pub unsafe extern "C" fn rnet_type_protobuf(
     let body = || {
         // SAFETY: as promised by the caller.
         let (set, name) = unsafe { (descriptor_set.get("descriptor_set")?, text(name, "name")?) };
-        let schema = Schema::from_descriptor_set(set, name);
-        let schema = schema.map_err(|why| Error::bad_value(name, why.to_string()))?;
+        let ty = protobuf(name, Schema::from_descriptor_set(set, name))?;
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_type::new(MessageType::Protobuf(schema))) }
+        unsafe { give(out, ty) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
 }
 
-/// A built-in message by its full name: "foxglove.LaserScan", "rnet.msgs.Twist". The caller frees it with
+/// A built-in message by its full name: "foxglove.LaserScan", "rnet.msgs.Twist"; "rnet.msgs.Image", "rnet.msgs.PointCloud"
+/// and "rnet.msgs.Tensor" for plain headers that data follows, see rnet_message_split(). The caller frees it with
 /// rnet_type_free().
 ///
 /// Errors: RNET_BAD_VALUE for an unknown name.
@@ -203,17 +210,64 @@ pub unsafe extern "C" fn rnet_type_builtin(
     let body = || {
         // SAFETY: as promised by the caller.
         let name = unsafe { text(name, "name") }?;
-        let schema = builtin().and_then(|compiled| compiled.schema(name));
-        let schema = schema.map_err(|why| Error::bad_value(name, why.to_string()))?;
+        let plain = HeaderDescription::all().into_iter().find(|one| one.plain.name == name);
+        let ty = match plain {
+            Some(header) => rnet_type::new(MessageType::Plain(header.plain)),
+            None => protobuf(name, builtin().and_then(|compiled| compiled.schema(name)))?,
+        };
         // SAFETY: as promised by the caller.
-        unsafe { give(out, rnet_type::new(MessageType::Protobuf(schema))) }
+        unsafe { give(out, ty) }
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
 }
 
+/// Copies the header of a message that its data follows (rnet.msgs.Image, PointCloud, Tensor) to `header`, a struct with
+/// the fields of docs/design/plain-messages.md, checks it, and gives its data, a view of `message`. The data is as long
+/// as the header says, so that no element is outside of it. Fields that the message does not have are zero.
+///
+/// Errors: RNET_BAD_VALUE names the invalid field; RNET_INVALID_ARGUMENT if the type has no data.
+///
+/// # Safety
+/// `ty` is a type, `message` a valid view, `header` valid for writes of `header_len` bytes, `data` valid for a write,
+/// `error` null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rnet_message_split(
+    ty: *const rnet_type,
+    message: rnet_bytes,
+    header: *mut c_void,
+    header_len: usize,
+    data: *mut rnet_bytes,
+    error: *mut *mut rnet_error,
+) -> rnet_code {
+    let body = || {
+        // SAFETY: as promised by the caller.
+        let (ty, message) = unsafe { (given(ty, "ty")?, message.get("message")?) };
+        // SAFETY: not null, and as promised by the caller.
+        let header = unsafe {
+            given(header, "header")?;
+            std::slice::from_raw_parts_mut(header.cast::<u8>(), header_len)
+        };
+        let Some(description) = &ty.header else {
+            let name = ty.ty.desc().name().unwrap_or("raw bytes").to_owned();
+            return Err(invalid(format!("messages of type {name} have no header with data")));
+        };
+        let found = description.read(message, header)?;
+        // SAFETY: as promised by the caller.
+        unsafe { write(data, rnet_bytes::of(&message[found])) }
+    };
+    // SAFETY: as promised by the caller.
+    unsafe { enter(error, body) }
+}
+
+/// The type of a schema.
+fn protobuf(name: &str, schema: Result<Schema, SchemaError>) -> Outcome<rnet_type> {
+    let schema = schema.map_err(|why| Error::bad_value(name, why.to_string()))?;
+    Ok(rnet_type::new(MessageType::Protobuf(schema)))
+}
+
 /// All built-in messages, compiled at each call: a program asks for a few, once.
-fn builtin() -> Result<CompiledProtos, rnet::schema::SchemaError> {
+fn builtin() -> Result<CompiledProtos, SchemaError> {
     let imports = builtin_files().map(|file| format!("import \"{file}\";\n"));
     let text = format!("syntax = \"proto3\";\n{}", imports.collect::<String>());
     Sources::default().compile_text("builtin.proto", &text)

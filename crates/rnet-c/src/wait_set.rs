@@ -12,10 +12,11 @@ use rnet::{Error, WaitSetHandle, Waitable};
 
 use crate::border::{enter, enter_or, free, give, given, write};
 use crate::error::{Failure, Outcome, rnet_code, rnet_error};
-use crate::handle::{Exclusive, ExclusiveGuard, MemberKind, lock};
+use crate::handle::{Exclusive, ExclusiveGuard, Handle, MemberKind, lock};
 use crate::node::{node_of, rnet_node};
 use crate::options::duration;
-use crate::stream::Pollable;
+use crate::state_watch::{rnet_watch, watching_of};
+use crate::stream::{EventSource, Pollable};
 use crate::subscriber::{RNET_FOREVER, Receiving, receiving_of, rnet_subscriber};
 use crate::timer::{RateObject, rate_of, rnet_rate};
 
@@ -33,10 +34,16 @@ pub(crate) trait WaitMember: Send + 'static {
 impl WaitMember for Receiving {
     fn waitable(&mut self) -> Outcome<&mut dyn Waitable> {
         self.current = None;
-        match &mut self.subscriber {
-            Pollable::Direct(subscriber) => Ok(subscriber),
+        self.subscriber.waitable()
+    }
+}
+
+impl<S: EventSource + Waitable + Send + 'static> WaitMember for Pollable<S> {
+    fn waitable(&mut self) -> Outcome<&mut dyn Waitable> {
+        match self {
+            Pollable::Direct(source) => Ok(source),
             _ => Err(Error::bad_value(
-                "wait for a subscriber in a wait set",
+                "wait for an object in a wait set",
                 "it has a file descriptor: use either the descriptor or the wait set",
             )
             .into()),
@@ -93,10 +100,10 @@ struct Waiting {
     ready: Vec<MemberPointer>,
 }
 
-/// Waits until one of several subscribers and rates of a node is ready. One thread at a time waits;
+/// Waits until one of several subscribers, watches and rates of a node is ready. One thread at a time waits;
 /// any thread may attach, detach and interrupt, also during a wait.
 pub struct rnet_wait_set {
-    waiting: Arc<Exclusive<Waiting>>,
+    waiting: Handle<Exclusive<Waiting>>,
     handle: WaitSetHandle,
     /// In the order of attachment. An object that its user has freed is no longer attached.
     attached: Mutex<Vec<(MemberPointer, Weak<dyn Lockable>)>>,
@@ -199,12 +206,6 @@ fn ready(locked: &mut [Option<Box<dyn LockedMember + '_>>]) -> Outcome<Vec<usize
     Ok(ready)
 }
 
-impl Drop for rnet_wait_set {
-    fn drop(&mut self) {
-        drop(self.waiting.take());
-    }
-}
-
 /// Creates a wait set for objects of `node`. The caller frees it with rnet_wait_set_free().
 ///
 /// Errors: RNET_CLOSED.
@@ -226,7 +227,7 @@ pub unsafe extern "C" fn rnet_wait_set_new(
         let name = format!("a wait set of {}", node.name());
         let waiting = Waiting { set, ready: Vec::new() };
         let waiting = Exclusive::new("wait set", name, waiting, move || interrupter.interrupt());
-        object.add(MemberKind::WaitSet, &waiting);
+        let waiting = object.add(MemberKind::WaitSet, waiting);
         let (attached, interrupted) = Default::default();
         // SAFETY: as promised by the caller.
         unsafe { give(out, rnet_wait_set { waiting, handle, attached, interrupted }) }
@@ -253,6 +254,25 @@ pub unsafe extern "C" fn rnet_wait_set_attach_subscriber(
         // SAFETY: as promised by the caller.
         let (set, object) = unsafe { (given(set, "set")?, receiving_of(subscriber)?) };
         set.attach(subscriber, object)
+    };
+    // SAFETY: as promised by the caller.
+    unsafe { enter(error, body) }
+}
+
+/// As rnet_wait_set_attach_subscriber(), for a watch of the state: receive its changes with rnet_watch_recv().
+///
+/// # Safety
+/// `set` is a wait set, `watch` a watch, `error` null or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rnet_wait_set_attach_watch(
+    set: *const rnet_wait_set,
+    watch: *mut rnet_watch,
+    error: *mut *mut rnet_error,
+) -> rnet_code {
+    let body = || {
+        // SAFETY: as promised by the caller.
+        let (set, object) = unsafe { (given(set, "set")?, watching_of(watch)?) };
+        set.attach(watch, object)
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }

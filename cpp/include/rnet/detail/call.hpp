@@ -20,13 +20,6 @@
 namespace rnet {
 namespace detail {
 
-/// An object that a function of the C API has made.
-template <class Owner, class Made>
-Result<Owner> owned(rnet_code code, Made* made, rnet_error* error) {
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return Owner(made);
-}
-
 template <class T>
 constexpr bool is_bytes = std::is_same_v<T, Bytes>;
 
@@ -45,6 +38,7 @@ Result<Type> type_of() {
     if constexpr (is_bytes<T>) {
         return Type();
     } else {
+        static_assert(!has_data<T>, "rnet: images, point clouds and tensors are messages of topics");
         return Message<T>::type();
     }
 }
@@ -118,6 +112,7 @@ inline std::string kind_of([[maybe_unused]] const std::exception& error) {
 /// Runs the handler of a request. An exception fails the call: its caller gets the class and the text.
 template <class F>
 void run_handler([[maybe_unused]] rnet_request* request, F&& run) noexcept {
+    from_library();
 #if RNET_HAS_EXCEPTIONS
     try {
         run();
@@ -129,6 +124,7 @@ void run_handler([[maybe_unused]] rnet_request* request, F&& run) noexcept {
 #else
     run();
 #endif
+    to_library();
 }
 
 /// Runs `use` with the message of a request, which fails if it cannot be decoded.
@@ -217,11 +213,20 @@ public:
     }
 
     const T& operator*() const& { return message_.get(); }
-    /// The message, moved out. Bytes end with this object: keep it in a variable to read them later.
-    T operator*() && { return message_.take(); }
+    /// The message, moved out.
+    template <class M = T, std::enable_if_t<!detail::is_bytes<M>, int> = 0>
+    M operator*() && {
+        return message_.take();
+    }
+    template <class M = T, std::enable_if_t<detail::is_bytes<M>, int> = 0>
+    M operator*() && = delete;  // The bytes would end with this object: keep it in a variable.
     const T* operator->() const { return &message_.get(); }
     /// The bytes as received.
-    Bytes bytes() const noexcept { return detail::view_of(rnet_sample_data(sample_.get())); }
+    Bytes bytes() && = delete;  // As above.
+    Bytes bytes() const& noexcept { return detail::view_of(rnet_sample_data(sample_.get())); }
+    /// Its bytes as text.
+    std::string_view text() const& noexcept { return text_of(bytes()); }
+    std::string text() && { return std::string(text()); }
     rnet_sample* handle() const noexcept { return sample_.get(); }
 
 private:
@@ -233,20 +238,46 @@ private:
 
 namespace detail {
 
-/// A message that a function of the C API has received.
-template <class T>
-Result<Received<T>> received(rnet_code code, rnet_sample* sample, rnet_error* error) {
-    if (code != RNET_OK) return Error(static_cast<Code>(code), error);
-    return Received<T>::of(sample);
+/// A message that a function of the C API receives.
+template <class T, class F, class... Args>
+Result<Received<T>> received_by(F&& function, Args&&... args) {
+    auto sample = result_of<rnet_sample*>(function, args...);
+    if (!sample) return sample.error();
+    return Received<T>::of(*sample);
 }
 
-/// As received(), for one that may be null: the messages have ended.
-template <class T>
-Result<std::optional<Received<T>>> received_or_end(rnet_code code, rnet_sample* sample, rnet_error* error) {
-    if (code == RNET_OK && !sample) return std::optional<Received<T>>();
-    auto one = received<T>(code, sample, error);
+/// As received_by(), for one that may be null: the messages have ended.
+template <class T, class F, class... Args>
+Result<std::optional<Received<T>>> received_or_end(F&& function, Args&&... args) {
+    auto sample = result_of<rnet_sample*>(function, args...);
+    if (!sample) return sample.error();
+    if (!*sample) return std::optional<Received<T>>();
+    auto one = Received<T>::of(*sample);
     if (!one) return one.error();
     return std::optional<Received<T>>(*std::move(one));
+}
+
+/// A message of type T in bytes, encoded for a call of the C API.
+template <class T>
+class Encoded {
+public:
+    template <class M>
+    explicit Encoded(const M& message) : bytes_(encoded<T>(message, buffer_)) {}
+    Encoded(const Encoded&) = delete;
+    Encoded& operator=(const Encoded&) = delete;
+    const std::uint8_t* data() const noexcept { return bytes_.data(); }
+    std::size_t size() const noexcept { return bytes_.size(); }
+
+private:
+    std::vector<std::uint8_t> buffer_;
+    Bytes bytes_;
+};
+
+/// Sends a reply, or feedback.
+template <class T, class M>
+Result<void> send_to_caller(rnet_request* request, const M& message, std::vector<std::uint8_t>& buffer) {
+    const Bytes bytes = encoded<T>(message, buffer);
+    return success_of(rnet_request_send, request, bytes.data(), bytes.size());
 }
 
 }  // namespace detail

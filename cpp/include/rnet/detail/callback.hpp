@@ -53,6 +53,20 @@ std::int64_t ns(std::chrono::duration<Rep, Period> duration) {
     return is_limited ? std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count() : RNET_FOREVER;
 }
 
+/// The time limit of a wait: any duration of std::chrono.
+class TimeLimit {
+public:
+    template <class Rep, class Period>
+    TimeLimit(std::chrono::duration<Rep, Period> limit)
+        : ns_(limit > limit.zero() ? detail::ns(limit) : 0) {}  // One that is over: 0.
+    std::int64_t ns() const noexcept { return ns_; }
+    /// As ns(), for a function of the C API for which 0 is not a wait: here it is a wait that is over.
+    std::int64_t wait_ns() const noexcept { return ns_ == 0 ? 1 : ns_; }
+
+private:
+    std::int64_t ns_;
+};
+
 /// A duration of an option, for the C API. There, 0 means the default; a given 0 is the shortest duration.
 inline std::int64_t option_ns(const std::optional<std::chrono::nanoseconds>& given) {
     if (!given) return 0;

@@ -83,3 +83,4 @@
 #include <rnet/msgs/foxglove/Vector2.hpp>
 #include <rnet/msgs/foxglove/Vector3.hpp>
 #include <rnet/msgs/foxglove/VoxelGrid.hpp>
+#include <rnet/msgs/plain.hpp>

@@ -62,8 +62,9 @@ static void topics(rnet_node *node) {
     CHECK(memcmp(rnet_sample_data(kept).data, "first", 5) == 0 && rnet_sample_seq(kept) == 0);
     CHECK(rnet_subscriber_recv(subscriber, 0, &sample, &error) == RNET_OK && !sample);
 
-    rnet_loss_counts lost = RNET_LOSS_COUNTS_INIT;
-    CHECK(rnet_subscriber_lost(subscriber, &lost, &error) == RNET_OK && lost.overrun == 0 && lost.detached == 0);
+    rnet_subscriber_counts lost = RNET_SUBSCRIBER_COUNTS_INIT;
+    CHECK(rnet_subscriber_get_counts(subscriber, &lost, &error) == RNET_OK);
+    CHECK(lost.lost_overrun == 0 && lost.lost_detached == 0);
 
     rnet_subscription_free(subscription);
     CHECK(calls >= 100 && calls <= 102);
@@ -95,13 +96,13 @@ static void errors(rnet_node *node) {
 static void state(rnet_node *node) {
     rnet_error *error = NULL;
     rnet_state *state = NULL;
-    int64_t number = 0;
-    bool found = true;
+    rnet_value_data data = {.kind = RNET_VALUE_INT, .integer = 42}, found = data;
+    rnet_value_data text = {.kind = RNET_VALUE_STRING, .bytes = {(const uint8_t *)"many", 4}};
     CHECK(rnet_node_state(node, &state, &error) == RNET_OK);
-    CHECK(rnet_state_get_int(state, "arm/count", &number, &found, &error) == RNET_OK && !found);
-    CHECK(rnet_state_set_int(state, "arm/count", 42, &error) == RNET_OK);
-    CHECK(rnet_state_get_int(state, "arm/count", &number, &found, &error) == RNET_OK && found && number == 42);
-    CHECK(rnet_state_set_string(state, "arm/count", "many", NULL) == RNET_STATE_TYPE);
+    CHECK(rnet_state_read(state, "arm/count", &found, &error) == RNET_OK && found.kind == RNET_VALUE_NONE);
+    CHECK(rnet_state_write(state, "arm/count", data, &error) == RNET_OK);
+    CHECK(rnet_state_read(state, "arm/count", &found, &error) == RNET_OK && found.integer == 42);
+    CHECK(rnet_state_write(state, "arm/count", text, NULL) == RNET_STATE_TYPE);
     rnet_state_free(state);
 }
 

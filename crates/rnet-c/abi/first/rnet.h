@@ -254,32 +254,6 @@ typedef enum rnet_cancel_reason {
   RNET_CANCEL_UNKNOWN = 7,
 } rnet_cancel_reason;
 
-/** The kind of a value. */
-typedef enum rnet_value_kind {
-  /** No value: a null pointer. */
-  RNET_VALUE_NONE = 0,
-  /** A boolean. */
-  RNET_VALUE_BOOL = 1,
-  /** A 64-bit integer. */
-  RNET_VALUE_INT = 2,
-  /** A double. */
-  RNET_VALUE_FLOAT = 3,
-  /** UTF-8 text. */
-  RNET_VALUE_STRING = 4,
-  /** Bytes without a meaning for robot-net. */
-  RNET_VALUE_BYTES = 5,
-  /** JSON text. */
-  RNET_VALUE_JSON = 6,
-  /** Values of any kinds except messages. */
-  RNET_VALUE_LIST = 7,
-  /** Distinct booleans, numbers, strings and bytes, sorted. */
-  RNET_VALUE_SET = 8,
-  /** A message, with its type. */
-  RNET_VALUE_MESSAGE = 9,
-  /** A value that a faulty program has written; its bytes are the fault as text. It cannot be stored. */
-  RNET_VALUE_UNREADABLE = 10,
-} rnet_value_kind;
-
 /** What an action does with a goal that arrives while another one runs. */
 typedef enum rnet_goal_policy {
   /** Refuses it: its caller gets RNET_REFUSED. */
@@ -348,6 +322,32 @@ typedef enum rnet_compression {
   /** Uncompressed, for incompressible data. */
   RNET_COMPRESSION_NONE = 2,
 } rnet_compression;
+
+/** The kind of a value. */
+typedef enum rnet_value_kind {
+  /** No value: a null pointer. */
+  RNET_VALUE_NONE = 0,
+  /** A boolean. */
+  RNET_VALUE_BOOL = 1,
+  /** A 64-bit integer. */
+  RNET_VALUE_INT = 2,
+  /** A double. */
+  RNET_VALUE_FLOAT = 3,
+  /** UTF-8 text. */
+  RNET_VALUE_STRING = 4,
+  /** Bytes without a meaning for robot-net. */
+  RNET_VALUE_BYTES = 5,
+  /** JSON text. */
+  RNET_VALUE_JSON = 6,
+  /** Values of any kinds except messages. */
+  RNET_VALUE_LIST = 7,
+  /** Distinct booleans, numbers, strings and bytes, sorted. */
+  RNET_VALUE_SET = 8,
+  /** A message, with its type. */
+  RNET_VALUE_MESSAGE = 9,
+  /** A value that a faulty program has written; its bytes are the fault as text. It cannot be stored. */
+  RNET_VALUE_UNREADABLE = 10,
+} rnet_value_kind;
 
 /** Why messages are lost. */
 typedef enum rnet_loss_cause {
@@ -427,9 +427,6 @@ typedef struct rnet_client rnet_client;
 /** The receiving end of a command. Any thread may use it. */
 typedef struct rnet_command rnet_command;
 
-/** The state of a receiver at one moment. Any thread may use it. */
-typedef struct rnet_command_status rnet_command_status;
-
 /** Deadline periods in which a publisher sent nothing. It is valid until the callback returns. */
 typedef struct rnet_deadline_event rnet_deadline_event;
 
@@ -476,8 +473,8 @@ typedef struct rnet_follower rnet_follower;
 typedef struct rnet_goal rnet_goal;
 
 /**
- * A registered callback. rnet_guard_free() removes it and waits for a running call, except within a callback of
- * the same node; rnet_guard_detach() lets it run until its object is closed. Any thread may use it.
+ * A registered callback. rnet_guard_free() removes it and waits for a running call, except within a callback;
+ * rnet_guard_detach() lets it run until its object is closed. Any thread may use it.
  */
 typedef struct rnet_guard rnet_guard;
 
@@ -497,9 +494,6 @@ typedef struct rnet_malformed_counter rnet_malformed_counter;
 
 /** A match change of a publisher or subscriber. It is valid until the callback returns. */
 typedef struct rnet_match_event rnet_match_event;
-
-/** Names, in an order. Freed by the caller with rnet_name_list_free(). Any thread may read it. */
-typedef struct rnet_name_list rnet_name_list;
 
 /**
  * A named participant of a domain. Any thread may use it.
@@ -561,19 +555,6 @@ typedef struct rnet_recorder_report rnet_recorder_report;
 typedef struct rnet_recording rnet_recording;
 
 /**
- * The state of another host, the home of its keys. Any thread may use it.
- *
- * A read asks that host. While the host is away, the last value that was read is returned, with its age. A
- * write is sent once, and returns when it is in effect there; while the host is away it fails with
- * RNET_HOME_AWAY, and may have arrived. Calls wait for the answer, for at most the time that
- * rnet_node_state_of() was given.
- */
-typedef struct rnet_remote_state rnet_remote_state;
-
-/** The keys under a prefix of another host, mirrored locally. Any thread may use it. */
-typedef struct rnet_replica rnet_replica;
-
-/**
  * What the handler of a service, of an action or of a work queue gets. Valid until the handler returns; only
  * the thread of the handler may use it.
  */
@@ -600,11 +581,13 @@ typedef struct rnet_service rnet_service;
 typedef struct rnet_snapshot rnet_snapshot;
 
 /**
- * The state of a node's domain: keys that hold values and can be watched. Any thread may use it. Calls never
- * wait, except for the disk if a key is durable.
+ * Keys that hold values: of the node's domain, of another host, or the local copy of keys of another host. Any thread may
+ * use it. Calls for the domain never wait, except for the disk if a key is durable; for another host see
+ * rnet_node_state_of().
  *
  * In addition to those that they list, its calls have the errors RNET_BAD_NAME for an invalid key,
- * RNET_BAD_VALUE for an unreadable value, and RNET_CLOSED.
+ * RNET_BAD_VALUE for an unreadable value, and RNET_CLOSED. A call that the state of another host or a local copy does not
+ * have fails with RNET_INVALID_ARGUMENT.
  */
 typedef struct rnet_state rnet_state;
 
@@ -639,14 +622,14 @@ typedef struct rnet_type rnet_type;
 
 /**
  * A value of the state, of one of the kinds rnet_value_kind. It does not change: any thread may read it.
- * Functions that store it copy it. A value that rnet_value_new_*() or a function that says so returns
+ * Functions that store it copy it. A value that rnet_value_new() or a function that says so returns
  * belongs to the caller, who frees it with rnet_value_free(); one within an entry, a list or a callback
  * belongs to that.
  */
 typedef struct rnet_value rnet_value;
 
 /**
- * Waits until one of several subscribers and rates of a node is ready. One thread at a time waits;
+ * Waits until one of several subscribers, watches and rates of a node is ready. One thread at a time waits;
  * any thread may attach, detach and interrupt, also during a wait.
  */
 typedef struct rnet_wait_set rnet_wait_set;
@@ -701,6 +684,10 @@ typedef struct rnet_call_options {
   int64_t timeout_ns;
   /** Calls with the same key go to the same server, of those that the client knows; default: any server. */
   const char *key;
+  /** For rnet_client_start(): whether the call receives all replies of a stream, instead of one. */
+  bool stream;
+  /** Space for options of new versions; 0. */
+  uint8_t reserved[7];
 } rnet_call_options;
 
 /** Counters of a client. */
@@ -711,6 +698,8 @@ typedef struct rnet_client_stats {
   uint64_t calls;
   /** Calls that are open now. */
   uint64_t open;
+  /** Servers that would accept a call now; for an action also those that would refuse a goal. */
+  uint64_t servers;
   /** Answers that were dropped because their call had ended. */
   uint64_t late;
   /** Calls that were sent to another server because one refused. */
@@ -821,6 +810,22 @@ typedef struct rnet_command_stats {
   uint64_t overruns;
 } rnet_command_stats;
 
+/** The state of a receiver at one moment. New versions of the library add fields at its end. */
+typedef struct rnet_command_status {
+  /** The node of the driver with authority; "" without one. */
+  const char *driver;
+  /** The priority of that driver. */
+  int32_t priority;
+  /** The number of its authority, as in rnet_driver_number(); 0 without one. */
+  uint64_t number;
+  /** Whether commands are applied; false after a fallback. */
+  bool in_force;
+  /** Whether the last fallback failed: the robot may not be safe. */
+  bool fallback_failed;
+  /** Why it is in this state. */
+  enum rnet_fallback_reason reason;
+} rnet_command_status;
+
 /**
  * Options of rnet_driver_take(). Initialise it with RNET_DRIVER_OPTIONS_INIT; 0 and null mean the default.
  */
@@ -884,6 +889,23 @@ typedef void (*rnet_deadline_function)(const struct rnet_deadline_event *event, 
 
 /** Called for each change of liveliness, on the node's thread for the bulk lane. */
 typedef void (*rnet_liveliness_function)(const struct rnet_liveliness_event *event, void *context);
+
+/** Callbacks for events of an endpoint. Initialise it with RNET_EVENT_CALLBACKS_INIT; null: none. */
+typedef struct rnet_event_callbacks {
+  /** sizeof(rnet_event_callbacks), set by the initialiser. */
+  size_t struct_size;
+  /** Called for each match change. */
+  rnet_match_function on_match;
+  /**
+   * Of a publisher: called when a period of its deadline passes without a message. The first period starts with
+   * the first message. Of a subscriber: called when a publisher has sent nothing for a period of the subscriber's
+   * deadline. The first period of each publisher starts with its first message. A publisher whose process has died
+   * has missed its deadline at once, for the last time; one that closes has missed none.
+   */
+  rnet_deadline_function on_deadline;
+  /** Called when a publisher becomes alive, or is no longer alive; not for publishers. */
+  rnet_liveliness_function on_liveliness;
+} rnet_event_callbacks;
 
 /** Called when a node joins, leaves or dies, on the node's thread for the bulk lane. */
 typedef void (*rnet_node_event_function)(const struct rnet_node_event *event, void *context);
@@ -1007,6 +1029,8 @@ typedef struct rnet_node_options {
   int32_t sim_time;
   /** 2: waiting threads keep their time slice and timer slack. 0 and 1: they change them. */
   int32_t tune_threads;
+  /** The language of the program, which tools show; default "c". */
+  const char *language;
 } rnet_node_options;
 
 /** Options of rnet_param_declare(). Initialise it with RNET_PARAM_OPTIONS_INIT; 0 and null mean none. */
@@ -1048,10 +1072,28 @@ typedef struct rnet_param_options {
 /** Called with each new value. It belongs to the library, and is valid until the callback returns. */
 typedef void (*rnet_value_function)(const struct rnet_value *value, void *context);
 
-/** A parameter of any node. Initialise it with RNET_PARAM_INFO_INIT. */
+/** What a value contains. Begin with all bits zero, and set `kind` and the fields of that kind. */
+typedef struct rnet_value_data {
+  /** Its kind, an rnet_value_kind. */
+  int32_t kind;
+  /** The boolean. */
+  bool boolean;
+  /** The integer. */
+  int64_t integer;
+  /** The float. */
+  double number;
+  /** The text of a string, the bytes, JSON text, or the bytes of a message; not terminated by NUL. */
+  struct rnet_bytes bytes;
+  /** The items of a list or set. Null if read: see rnet_value_item(). */
+  const struct rnet_value *const *items;
+  /** Number of items of a list or set. */
+  size_t item_count;
+  /** The type of a message. Null if read: see rnet_value_type_name() and rnet_value_check(). */
+  const struct rnet_type *message_type;
+} rnet_value_data;
+
+/** A parameter of any node. New versions of the library add fields at its end. */
 typedef struct rnet_param_info {
-  /** sizeof(rnet_param_info), set by the initialiser. */
-  size_t struct_size;
   /** Its key in the state: "/params/arm/gain". */
   const char *key;
   /** The node that declared it: "/arm"; "" if none has, and then the rest except `value` is unset, too. */
@@ -1184,6 +1226,8 @@ typedef struct rnet_push_stats {
   uint64_t undelivered;
   /** Jobs that are not done, including those that wait for a worker. */
   uint64_t open;
+  /** Workers now, free or busy. */
+  uint64_t workers;
 } rnet_push_stats;
 
 /**
@@ -1573,13 +1617,19 @@ typedef struct rnet_change_info {
 /** Called for each change. The change belongs to the library, and is valid until the callback returns. */
 typedef void (*rnet_change_function)(const struct rnet_change *change, void *context);
 
-/** What a subscriber has counted for one publisher. Initialise it with RNET_PUBLISHER_STATS_INIT. */
+/** A publisher or subscriber. New versions of the library add fields at its end. */
+typedef struct rnet_peer {
+  /** Its id. */
+  uint64_t id;
+  /** Its node. */
+  const char *node;
+} rnet_peer;
+
+/** What a subscriber has counted for one publisher. New versions of the library add fields at its end. */
 typedef struct rnet_publisher_stats {
-  /** sizeof(rnet_publisher_stats), set by the initialiser. */
-  size_t struct_size;
   /** The publisher's id; 0 in the entry that sums the oldest former publishers. */
   uint64_t publisher;
-  /** Its node, valid until the list is freed; "" if unknown. */
+  /** Its node; "" if unknown. */
   const char *node;
   /** Whether it is still connected. */
   bool connected;
@@ -1607,19 +1657,29 @@ typedef struct rnet_publisher_stats {
   uint64_t behind_age_ns;
 } rnet_publisher_stats;
 
-/** Lost messages, by cause. */
-typedef struct rnet_loss_counts {
-  /** sizeof(rnet_loss_counts), set by the caller: see RNET_LOSS_COUNTS_INIT. */
+/**
+ * What a subscriber has counted for all publishers together. Initialise it with RNET_SUBSCRIBER_COUNTS_INIT.
+ */
+typedef struct rnet_subscriber_counts {
+  /** sizeof(rnet_subscriber_counts), set by the initialiser. */
   size_t struct_size;
-  /** The subscriber was too slow, and the publisher did not wait for it. */
-  uint64_t overrun;
-  /** Lost between hosts. */
-  uint64_t link;
-  /** The publisher restarted its log. */
-  uint64_t restart;
-  /** The publisher detached the subscriber. */
-  uint64_t detached;
-} rnet_loss_counts;
+  /** Messages lost because the subscriber was too slow, and the publisher did not wait for it. */
+  uint64_t lost_overrun;
+  /** Messages lost between hosts. */
+  uint64_t lost_link;
+  /** Messages lost because a publisher exited or restarted. */
+  uint64_t lost_restart;
+  /** Messages lost because a publisher had detached the subscriber. */
+  uint64_t lost_detached;
+  /** Messages not taken yet. */
+  uint64_t behind;
+  /** The age of the oldest of these, in ns. */
+  uint64_t behind_age_ns;
+  /** Number of connected publishers that are alive. */
+  size_t alive;
+  /** Number of those that have not shown a sign of life for longer than their lease. */
+  size_t not_alive;
+} rnet_subscriber_counts;
 
 /** Options of rnet_timer_new(). Initialise it with RNET_TIMER_OPTIONS_INIT; 0 means the default. */
 typedef struct rnet_timer_options {
@@ -1675,7 +1735,7 @@ extern "C" {
 
 /**
  * Serves an action: `handler` is called for each goal, one at a time. It sends feedback with
- * rnet_request_feedback(), and gives the result with rnet_request_answer(). The caller frees the server with
+ * rnet_request_send(), and gives the result with rnet_request_answer(). The caller frees the server with
  * rnet_service_free().
  *
  * A goal whose handler has asked for its cancellation, and saw it, ends with RNET_CANCELLED,
@@ -1744,15 +1804,6 @@ enum rnet_code rnet_action_client_cancel_all(const struct rnet_action_client *cl
  * @pre `client` is null or was not freed.
  */
 const char *rnet_action_client_name(const struct rnet_action_client *client);
-
-/**
- * Number of servers that would accept or refuse a goal now.
- *
- * @pre `client` is a client, `out` valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_action_client_server_count(const struct rnet_action_client *client,
-                                               size_t *out,
-                                               struct rnet_error **error);
 
 /**
  * The counters of a client.
@@ -1850,15 +1901,15 @@ enum rnet_code rnet_node_subscribe_any(const struct rnet_node *node,
                                        struct rnet_error **error);
 
 /**
- * The topics found so far, including those without a publisher now. The caller frees the list with
- * rnet_name_list_free().
+ * The topics found so far, including those without a publisher now, as a list of strings. The caller frees it with
+ * rnet_value_free().
  *
  * Errors: RNET_CLOSED.
  *
  * @pre `any` is a subscription, `out` valid for a write, `error` null or valid for a write.
  */
 enum rnet_code rnet_any_subscription_topics(const struct rnet_any_subscription *any,
-                                            struct rnet_name_list **out,
+                                            struct rnet_value **out,
                                             struct rnet_error **error);
 
 /**
@@ -1875,7 +1926,7 @@ enum rnet_code rnet_any_subscription_stats(const struct rnet_any_subscription *a
 
 /**
  * Ends the callbacks and frees the subscription. When it returns, they do not run and are not called again, except
- * within a callback of the same node. Null is allowed.
+ * within a callback. Null is allowed.
  *
  * @pre `any` is null or was not freed.
  */
@@ -1883,7 +1934,7 @@ void rnet_any_subscription_free(struct rnet_any_subscription *any);
 
 /**
  * Removes a callback. When it returns, the callback does not run and is not called again, except within a
- * callback of the same node. Null is allowed.
+ * callback. Null is allowed.
  *
  * @pre `guard` is null or a guard that was not freed or detached.
  */
@@ -1956,49 +2007,6 @@ enum rnet_code rnet_command_get_status(const struct rnet_command *command,
                                        struct rnet_error **error);
 
 /**
- * The node of the driver with authority; "" without one, and if `status` is null. Valid until the status is
- * freed.
- *
- * @pre `status` is null or was not freed.
- */
-const char *rnet_command_status_driver(const struct rnet_command_status *status);
-
-/**
- * The priority of that driver.
- *
- * @pre `status` is null or was not freed.
- */
-int32_t rnet_command_status_priority(const struct rnet_command_status *status);
-
-/**
- * The number of its authority, as in rnet_driver_number(); 0 without one.
- *
- * @pre `status` is null or was not freed.
- */
-uint64_t rnet_command_status_number(const struct rnet_command_status *status);
-
-/**
- * Whether commands are applied; false after a fallback.
- *
- * @pre `status` is null or was not freed.
- */
-bool rnet_command_status_in_force(const struct rnet_command_status *status);
-
-/**
- * Why it is in this state.
- *
- * @pre `status` is null or was not freed.
- */
-enum rnet_fallback_reason rnet_command_status_reason(const struct rnet_command_status *status);
-
-/**
- * Whether the last fallback failed: the robot may not be safe.
- *
- * @pre `status` is null or was not freed.
- */
-bool rnet_command_status_fallback_failed(const struct rnet_command_status *status);
-
-/**
  * Frees a status. Null is allowed.
  *
  * @pre `status` is null or was not freed.
@@ -2006,7 +2014,8 @@ bool rnet_command_status_fallback_failed(const struct rnet_command_status *statu
 void rnet_command_status_free(struct rnet_command_status *status);
 
 /**
- * Falls back for the last time, and closes the receiver. Null and a closed receiver are allowed.
+ * Falls back for the last time, and closes the receiver. When it returns, its functions do not run and are not called
+ * again, except within a callback. Null and a closed receiver are allowed.
  *
  * @pre `command` is null or was not freed.
  */
@@ -2058,7 +2067,7 @@ enum rnet_code rnet_driver_send(struct rnet_driver *driver,
                                 struct rnet_error **error);
 
 /**
- * Renews the lease without a command; waits for the receiver, for at most the lease.
+ * Renews the lease without a command; waits for the receiver, for at most the lease. Closing the driver ends the wait.
  *
  * Errors: RNET_NOT_IN_FORCE, also if the receiver does not answer in time; RNET_CLOSED, RNET_WRONG_THREAD.
  *
@@ -2106,7 +2115,7 @@ enum rnet_code rnet_driver_number(const struct rnet_driver *driver,
  * closed driver is allowed.
  *
  * Errors: RNET_NOT_IN_FORCE if the process of the receiver is stopped; RNET_TIMEOUT if it does not answer
- * within the lease. Authority then ends with the lease.
+ * within the lease. Authority then ends with the lease. RNET_CLOSED if another thread closes the driver meanwhile.
  *
  * @pre `driver` is a driver, `error` null or valid for a write.
  */
@@ -2147,7 +2156,10 @@ const char *rnet_error_node(const struct rnet_error *error);
  */
 const char *rnet_error_kind(const struct rnet_error *error);
 
-/** For RNET_CALL_FAILED the text of the handler's error; otherwise null. Valid until the error is freed. */
+/**
+ * For RNET_CALL_FAILED the text of the handler's error; for RNET_REFUSED by an action the node whose goal runs;
+ * otherwise null. Valid until the error is freed.
+ */
 const char *rnet_error_detail(const struct rnet_error *error);
 
 /**
@@ -2266,7 +2278,8 @@ enum rnet_code rnet_domain_follow(const struct rnet_domain *domain,
  * Waits for the next message of any publisher, for at most `timeout_ns`: RNET_FOREVER waits without a limit, 0 does
  * not wait. Messages of one publisher keep their order.
  *
- * `*out` becomes a message that is valid until the next call with this follower; null if nothing has arrived and
+ * `*out` becomes a message that is valid until the next receive from this follower, also if another thread closes it;
+ * null if nothing has arrived and
  * `timeout_ns` is 0, which is not an error.
  *
  * Errors: RNET_TIMEOUT, RNET_NO_PERMISSION, RNET_LAYOUT_VERSION, RNET_IO, RNET_CLOSED, RNET_WRONG_THREAD.
@@ -2320,7 +2333,8 @@ enum rnet_code rnet_domain_watch_nodes(const struct rnet_domain *domain,
  * Waits until a node joins, leaves or dies, for at most `timeout_ns`: RNET_FOREVER waits without a limit, 0 does not
  * wait.
  *
- * `*out` is valid until the next call with this watcher; null if nothing has happened and `timeout_ns` is 0.
+ * `*out` is valid until the next call with this watcher, also if another thread closes it; null if nothing has happened
+ * and `timeout_ns` is 0.
  *
  * Errors: RNET_TIMEOUT, RNET_NO_PERMISSION, RNET_LAYOUT_VERSION, RNET_IO, RNET_CLOSED, RNET_WRONG_THREAD.
  *
@@ -2347,114 +2361,51 @@ void rnet_node_watcher_close(struct rnet_node_watcher *watcher);
 void rnet_node_watcher_free(struct rnet_node_watcher *watcher);
 
 /**
- * Calls `callback` for each match change of a publisher, until the guard is freed.
+ * Calls `callbacks` for events of a publisher, until the guard is freed.
  *
  * This and the following functions: the caller frees the guard with rnet_guard_free(), or detaches it with
  * rnet_guard_detach(). `free_context` is called once with `context` after the last call, also if the function
  * fails. Errors: RNET_CLOSED, RNET_WRONG_THREAD, RNET_INVALID_ARGUMENT.
  *
- * @pre `publisher` is a publisher, `out` valid for a write, `error` null or valid for a write. The functions and the
- * context may be used by other threads.
+ * @pre `publisher` is a publisher, `callbacks` initialised, `out` valid for a write, `error` null or valid for a write.
+ * The functions and the context may be used by other threads.
  */
-enum rnet_code rnet_publisher_on_match(struct rnet_publisher *publisher,
-                                       rnet_match_function callback,
+enum rnet_code rnet_publisher_on_event(struct rnet_publisher *publisher,
+                                       const struct rnet_event_callbacks *callbacks,
                                        void *context,
                                        rnet_free_function free_context,
                                        struct rnet_guard **out,
                                        struct rnet_error **error);
 
 /**
- * Calls `callback` when a period of the publisher's deadline passes without a message. The first period starts with
- * the first message. See rnet_publisher_on_match().
+ * Calls `callbacks` for events of a subscriber. See rnet_publisher_on_event().
  *
- * @pre As for rnet_publisher_on_match().
+ * @pre `subscriber` is a subscriber; otherwise as for rnet_publisher_on_event().
  */
-enum rnet_code rnet_publisher_on_deadline(struct rnet_publisher *publisher,
-                                          rnet_deadline_function callback,
-                                          void *context,
-                                          rnet_free_function free_context,
-                                          struct rnet_guard **out,
-                                          struct rnet_error **error);
-
-/**
- * Calls `callback` for each match change of a subscriber. See rnet_publisher_on_match().
- *
- * @pre `subscriber` is a subscriber; otherwise as for rnet_publisher_on_match().
- */
-enum rnet_code rnet_subscriber_on_match(struct rnet_subscriber *subscriber,
-                                        rnet_match_function callback,
+enum rnet_code rnet_subscriber_on_event(struct rnet_subscriber *subscriber,
+                                        const struct rnet_event_callbacks *callbacks,
                                         void *context,
                                         rnet_free_function free_context,
                                         struct rnet_guard **out,
                                         struct rnet_error **error);
 
 /**
- * Calls `callback` when a publisher has sent nothing for a period of the subscriber's deadline. The first period of
- * each publisher starts with its first message. A publisher whose process has died has missed its deadline at once,
- * for the last time; one that closes has missed none. See rnet_publisher_on_match().
+ * As rnet_subscriber_on_event(), for a subscription.
  *
- * @pre As for rnet_subscriber_on_match().
+ * @pre `subscription` is a subscription; otherwise as for rnet_publisher_on_event().
  */
-enum rnet_code rnet_subscriber_on_deadline(struct rnet_subscriber *subscriber,
-                                           rnet_deadline_function callback,
-                                           void *context,
-                                           rnet_free_function free_context,
-                                           struct rnet_guard **out,
-                                           struct rnet_error **error);
-
-/**
- * Calls `callback` when a publisher becomes alive, or is no longer alive. See rnet_publisher_on_match().
- *
- * @pre As for rnet_subscriber_on_match().
- */
-enum rnet_code rnet_subscriber_on_liveliness(struct rnet_subscriber *subscriber,
-                                             rnet_liveliness_function callback,
-                                             void *context,
-                                             rnet_free_function free_context,
-                                             struct rnet_guard **out,
-                                             struct rnet_error **error);
-
-/**
- * As rnet_subscriber_on_match(), for a subscription.
- *
- * @pre `subscription` is a subscription; otherwise as for rnet_publisher_on_match().
- */
-enum rnet_code rnet_subscription_on_match(const struct rnet_subscription *subscription,
-                                          rnet_match_function callback,
+enum rnet_code rnet_subscription_on_event(const struct rnet_subscription *subscription,
+                                          const struct rnet_event_callbacks *callbacks,
                                           void *context,
                                           rnet_free_function free_context,
                                           struct rnet_guard **out,
                                           struct rnet_error **error);
 
 /**
- * As rnet_subscriber_on_deadline(), for a subscription.
- *
- * @pre As for rnet_subscription_on_match().
- */
-enum rnet_code rnet_subscription_on_deadline(const struct rnet_subscription *subscription,
-                                             rnet_deadline_function callback,
-                                             void *context,
-                                             rnet_free_function free_context,
-                                             struct rnet_guard **out,
-                                             struct rnet_error **error);
-
-/**
- * As rnet_subscriber_on_liveliness(), for a subscription.
- *
- * @pre As for rnet_subscription_on_match().
- */
-enum rnet_code rnet_subscription_on_liveliness(const struct rnet_subscription *subscription,
-                                               rnet_liveliness_function callback,
-                                               void *context,
-                                               rnet_free_function free_context,
-                                               struct rnet_guard **out,
-                                               struct rnet_error **error);
-
-/**
  * Calls `callback` when nodes of the domain join, leave or die. Nodes of other hosts count as died also when their
- * host is not reachable. See rnet_publisher_on_match().
+ * host is not reachable. See rnet_publisher_on_event().
  *
- * @pre `node` is a node; otherwise as for rnet_publisher_on_match().
+ * @pre `node` is a node; otherwise as for rnet_publisher_on_event().
  */
 enum rnet_code rnet_node_on_node(const struct rnet_node *node,
                                  rnet_node_event_function callback,
@@ -2465,7 +2416,7 @@ enum rnet_code rnet_node_on_node(const struct rnet_node *node,
 
 /**
  * Calls `callback` for each publisher and subscriber of the domain, including those of this node: once for each that
- * exists, then when one is opened or closed. See rnet_publisher_on_match(); also RNET_IO.
+ * exists, then when one is opened or closed. See rnet_publisher_on_event(); also RNET_IO.
  *
  * @pre As for rnet_node_on_node().
  */
@@ -2718,8 +2669,8 @@ enum rnet_code rnet_node_new(const char *name,
 
 /**
  * Closes the node, its endpoints, and all other objects that it created: their calls fail with RNET_CLOSED from
- * then on, and waits end. The objects must still be freed. Returns when no callback of the node runs, except if
- * called by one of them. Null and a closed node are allowed.
+ * then on, and waits end. The objects must still be freed. Returns when no callback of the node runs, except
+ * within a callback. Null and a closed node are allowed.
  *
  * @pre `node` is null or a node that was not freed.
  */
@@ -2812,34 +2763,16 @@ enum rnet_code rnet_param_get(const struct rnet_param *param,
                               struct rnet_error **error);
 
 /**
- * The current value of a parameter of kind bool. It never waits and does not allocate, so that a control
+ * The current value of a parameter of kind bool, int or float. It never waits and does not allocate, so that a control
  * loop may call it.
  *
  * Errors: RNET_STATE_TYPE if it has another kind; as rnet_param_get().
  *
  * @pre `param` is a parameter, `out` valid for a write, `error` null or valid for a write.
  */
-enum rnet_code rnet_param_get_bool(const struct rnet_param *param,
-                                   bool *out,
-                                   struct rnet_error **error);
-
-/**
- * As rnet_param_get_bool(), for a parameter of kind int.
- *
- * @pre As for rnet_param_get_bool().
- */
-enum rnet_code rnet_param_get_int(const struct rnet_param *param,
-                                  int64_t *out,
-                                  struct rnet_error **error);
-
-/**
- * As rnet_param_get_bool(), for a parameter of kind float.
- *
- * @pre As for rnet_param_get_bool().
- */
-enum rnet_code rnet_param_get_float(const struct rnet_param *param,
-                                    double *out,
-                                    struct rnet_error **error);
+enum rnet_code rnet_param_read(const struct rnet_param *param,
+                               struct rnet_value_data *out,
+                               struct rnet_error **error);
 
 /**
  * Sets the value. An integer becomes a float for a parameter of kind float.
@@ -2863,25 +2796,24 @@ enum rnet_code rnet_param_set(const struct rnet_param *param,
 enum rnet_code rnet_param_reset(const struct rnet_param *param, struct rnet_error **error);
 
 /**
- * The declaration of a parameter. Its pointers are valid until the parameter is freed; its `value` is null:
- * see rnet_param_get().
- *
- * @pre `param` is a parameter, `out` initialised, `error` null or valid for a write.
+ * The declaration of a parameter, valid until the parameter is freed; its `value` is null: see rnet_param_get(). Null if
+ * `param` is null.
  */
-enum rnet_code rnet_param_describe(const struct rnet_param *param,
-                                   struct rnet_param_info *out,
-                                   struct rnet_error **error);
+const struct rnet_param_info *rnet_param_describe(const struct rnet_param *param);
 
 /**
  * Ends its callback and frees it; the value stays. When it returns, the callback does not run and is not
- * called again, except within a callback of the same node. Null is allowed.
+ * called again, except within a callback. Null is allowed.
  *
  * @pre `param` is null or was not freed.
  */
 void rnet_param_free(struct rnet_param *param);
 
 /**
- * The parameters of all nodes of the domain, declared or only set. The caller frees the list.
+ * The parameters of all nodes of the domain or of the other host, declared or only set, sorted by key. The caller frees
+ * the list.
+ *
+ * Errors: for another host as rnet_state_list().
  *
  * @pre `state` is a state, `out` valid for a write, `error` null or valid for a write.
  */
@@ -2902,24 +2834,8 @@ enum rnet_code rnet_state_reset_param(const struct rnet_state *state,
                                       const char *name,
                                       struct rnet_error **error);
 
-/**
- * Number of parameters; 0 if `list` is null.
- *
- * @pre `list` is null or was not freed.
- */
-size_t rnet_param_list_count(const struct rnet_param_list *list);
-
-/**
- * A parameter of a list. The pointers in it are valid as long as the list.
- *
- * Errors: RNET_INVALID_ARGUMENT if there is none at this index.
- *
- * @pre `list` is a list, `out` initialised, `error` null or valid for a write.
- */
-enum rnet_code rnet_param_list_get(const struct rnet_param_list *list,
-                                   size_t index,
-                                   struct rnet_param_info *out,
-                                   struct rnet_error **error);
+/** A parameter of a list, valid as long as the list; null if there is none at this index. */
+const struct rnet_param_info *rnet_param_list_get(const struct rnet_param_list *list, size_t index);
 
 /**
  * Frees a list. Null is allowed.
@@ -2990,6 +2906,15 @@ enum rnet_code rnet_publisher_loan(struct rnet_publisher *publisher,
 struct rnet_mut_bytes rnet_loan_data(const struct rnet_loan *loan);
 
 /**
+ * Shortens a loan: only its first `len` bytes are sent. Its memory does not move.
+ *
+ * Errors: RNET_BAD_VALUE if `len` exceeds its length; RNET_CLOSED if it was sent.
+ *
+ * @pre `loan` is a loan, `error` null or valid for a write.
+ */
+enum rnet_code rnet_loan_truncate(struct rnet_loan *loan, size_t len, struct rnet_error **error);
+
+/**
  * Sends a loan. On an error it was not sent, keeps its content, and may be sent again. It must still be freed.
  *
  * Errors: as for rnet_publisher_send(); RNET_CLOSED also for a loan that was sent.
@@ -2998,6 +2923,15 @@ struct rnet_mut_bytes rnet_loan_data(const struct rnet_loan *loan);
  */
 enum rnet_code rnet_loan_send(struct rnet_loan *loan,
                               struct rnet_error **error);
+
+/**
+ * As rnet_loan_send(), with metadata.
+ *
+ * @pre As for rnet_loan_send(); `meta` is null or initialised.
+ */
+enum rnet_code rnet_loan_send_with(struct rnet_loan *loan,
+                                   const struct rnet_meta *meta,
+                                   struct rnet_error **error);
 
 /**
  * Frees a loan. If it was not sent, nothing is sent. Null is allowed.
@@ -3089,28 +3023,19 @@ enum rnet_code rnet_pusher_new(const struct rnet_node *node,
 
 /**
  * Adds a job, whose bytes are copied. It goes to the next free worker; if that worker is lost before it
- * acknowledges, once more to another one.
+ * acknowledges, once more to another one. Waits while the backlog is full for at most `timeout_ns`; 0: the
+ * `wait_for_capacity_ns` of the options.
  *
- * Errors: RNET_LIMIT_REACHED if the backlog is full, after `wait_for_capacity_ns`: the job was not accepted;
- * RNET_BAD_VALUE, RNET_CLOSED.
+ * Errors: RNET_LIMIT_REACHED if the backlog is full after that time: the job was not accepted; RNET_BAD_VALUE,
+ * RNET_CLOSED.
  *
  * @pre `pusher` is a pusher, `data` valid for reads of `len` bytes, `error` null or valid for a write.
  */
 enum rnet_code rnet_pusher_push(const struct rnet_pusher *pusher,
                                 const uint8_t *data,
                                 size_t len,
+                                int64_t timeout_ns,
                                 struct rnet_error **error);
-
-/**
- * As rnet_pusher_push(), and waits for at most `timeout_ns` while the backlog is full.
- *
- * @pre As for rnet_pusher_push().
- */
-enum rnet_code rnet_pusher_push_timeout(const struct rnet_pusher *pusher,
-                                        const uint8_t *data,
-                                        size_t len,
-                                        int64_t timeout_ns,
-                                        struct rnet_error **error);
 
 /**
  * Waits until every job has been acknowledged or returned, for at most `timeout_ns`.
@@ -3129,15 +3054,6 @@ enum rnet_code rnet_pusher_wait_until_done(const struct rnet_pusher *pusher,
  * @pre `pusher` is null or was not freed.
  */
 const char *rnet_pusher_name(const struct rnet_pusher *pusher);
-
-/**
- * Number of workers now, free or busy.
- *
- * @pre `pusher` is a pusher, `out` valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_pusher_worker_count(const struct rnet_pusher *pusher,
-                                        size_t *out,
-                                        struct rnet_error **error);
 
 /**
  * The counters of a pusher.
@@ -3246,8 +3162,8 @@ void rnet_puller_close(const struct rnet_puller *puller);
 void rnet_puller_free(struct rnet_puller *puller);
 
 /**
- * The bytes of a job, 8-byte aligned, valid until it is acknowledged, failed or freed, or its node is
- * closed. Empty if `job` is null.
+ * The bytes of a job, 8-byte aligned, valid until it is acknowledged, failed or freed, also if another thread closes
+ * its node. Empty if `job` is null, was acknowledged or failed, or its node is closed.
  *
  * @pre `job` is null or was not freed.
  */
@@ -3514,11 +3430,14 @@ enum rnet_code rnet_request_answer(struct rnet_request *request,
                                    struct rnet_error **error);
 
 /**
- * Sends one of several replies now. A caller that expects one reply takes the first. Waits for at most a
- * second if the caller does not read. The replies end when the handler returns.
+ * Sends one of several replies of a service now, or feedback of a goal.
  *
- * Errors: RNET_CANCELLED if the caller wants no more replies: the handler should return; RNET_FULL,
- * RNET_BAD_VALUE; RNET_INVALID_ARGUMENT for a goal or a job, or if it was answered.
+ * A caller that expects one reply takes the first. Waits for at most a second if the caller does not read. The replies
+ * end when the handler returns. Only the first feedback waits until the caller is connected; feedback that the caller
+ * does not read is dropped, and counted at the caller.
+ *
+ * Errors: RNET_CANCELLED if the caller wants no more replies, or the goal was cancelled: the handler should return;
+ * RNET_FULL, RNET_BAD_VALUE, RNET_INCOMPATIBLE_TYPE; RNET_INVALID_ARGUMENT for a job, or if it was answered.
  *
  * @pre As for rnet_request_answer().
  */
@@ -3537,20 +3456,6 @@ enum rnet_code rnet_request_send(struct rnet_request *request,
  */
 enum rnet_code rnet_request_end(struct rnet_request *request,
                                 struct rnet_error **error);
-
-/**
- * Sends feedback of a goal. Only the first call waits until the caller is connected. Feedback that the
- * caller does not read is dropped, and counted at the caller.
- *
- * Errors: RNET_CANCELLED if the goal was cancelled; RNET_BAD_VALUE, RNET_INCOMPATIBLE_TYPE;
- * RNET_INVALID_ARGUMENT if it is not a goal.
- *
- * @pre As for rnet_request_answer().
- */
-enum rnet_code rnet_request_feedback(struct rnet_request *request,
-                                     const uint8_t *data,
-                                     size_t len,
-                                     struct rnet_error **error);
 
 /**
  * Fails the call, the goal or the job: its caller gets RNET_CALL_FAILED with the kind and the text. The node
@@ -3693,7 +3598,7 @@ enum rnet_code rnet_service_get_stats(const struct rnet_service *service,
                                       struct rnet_error **error);
 
 /**
- * Closes a server: cancels its calls, and waits for running handlers, except for one that calls this. The
+ * Closes a server: cancels its calls, and waits for running handlers, except within a callback or a handler. The
  * answer of a handler that does not ask for the cancellation is delivered; other callers get
  * RNET_SERVER_LOST. Null and a closed server are allowed.
  *
@@ -3757,10 +3662,9 @@ enum rnet_code rnet_node_call(const struct rnet_node *node,
                               struct rnet_error **error);
 
 /**
- * Starts a call with one reply, without waiting. The caller frees it with rnet_pending_free(), which cancels
- * it.
+ * Starts a call, without waiting. The caller frees it with rnet_pending_free(), which cancels it.
  *
- * Errors: RNET_BAD_VALUE, RNET_CLOSED. Others are those of the waits.
+ * Errors: RNET_BAD_VALUE, RNET_CLOSED. Others are those of rnet_pending_next().
  *
  * @pre As for rnet_client_call().
  */
@@ -3772,18 +3676,6 @@ enum rnet_code rnet_client_start(const struct rnet_client *client,
                                  struct rnet_error **error);
 
 /**
- * As rnet_client_start(), for a call that receives all replies of a stream.
- *
- * @pre As for rnet_client_call().
- */
-enum rnet_code rnet_client_stream(const struct rnet_client *client,
-                                  const uint8_t *data,
-                                  size_t len,
-                                  const struct rnet_call_options *options,
-                                  struct rnet_pending **out,
-                                  struct rnet_error **error);
-
-/**
  * Waits for the next reply, for at most `timeout_ns`. `*out` becomes an owned sample, which the caller
  * frees; null after the last reply.
  *
@@ -3793,17 +3685,6 @@ enum rnet_code rnet_client_stream(const struct rnet_client *client,
  * @pre `pending` is a call, `out` valid for a write, `error` null or valid for a write.
  */
 enum rnet_code rnet_pending_next(const struct rnet_pending *pending,
-                                 int64_t timeout_ns,
-                                 struct rnet_sample **out,
-                                 struct rnet_error **error);
-
-/**
- * As rnet_pending_next(), for a call with one reply: it fails with RNET_CLOSED if the call has ended, and
- * its reply was taken.
- *
- * @pre As for rnet_pending_next().
- */
-enum rnet_code rnet_pending_wait(const struct rnet_pending *pending,
                                  int64_t timeout_ns,
                                  struct rnet_sample **out,
                                  struct rnet_error **error);
@@ -3828,15 +3709,6 @@ void rnet_pending_free(struct rnet_pending *pending);
  * @pre `client` is null or was not freed.
  */
 const char *rnet_client_name(const struct rnet_client *client);
-
-/**
- * Number of servers that would accept a call now.
- *
- * @pre `client` is a client, `out` valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_client_server_count(const struct rnet_client *client,
-                                        size_t *out,
-                                        struct rnet_error **error);
 
 /**
  * The counters of a client.
@@ -3876,7 +3748,15 @@ enum rnet_code rnet_node_state(const struct rnet_node *node,
                                struct rnet_error **error);
 
 /**
- * Frees a state. Its watches and transactions stay usable. Null is allowed.
+ * Closes a state: its calls fail with RNET_CLOSED from then on, and waits of other threads end. Its watches,
+ * transactions and local copies stay usable. Null and a closed state are allowed.
+ *
+ * @pre `state` is null or was not freed.
+ */
+void rnet_state_close(const struct rnet_state *state);
+
+/**
+ * Closes and frees a state. Null is allowed. No other thread may be about to use it.
  *
  * @pre `state` is null or was not freed.
  */
@@ -3894,55 +3774,40 @@ enum rnet_code rnet_state_get(const struct rnet_state *state,
                               struct rnet_error **error);
 
 /**
- * The boolean of a key, without an allocation. If the key is absent, `*out` keeps its value, and `*found`
- * becomes false. `found` may be null.
+ * The boolean, the integer or the float of a key, in the node's domain without an allocation; of kind RNET_VALUE_NONE
+ * if the key is absent.
  *
  * Errors: RNET_STATE_TYPE if the key holds another type.
  *
- * @pre `state` is a state, `key` a string, `out` valid for a write, `found` and `error` null or valid for a
- * write.
+ * @pre `state` is a state, `key` a string, `out` valid for a write, `error` null or valid for a write.
  */
-enum rnet_code rnet_state_get_bool(const struct rnet_state *state,
-                                   const char *key,
-                                   bool *out,
-                                   bool *found,
-                                   struct rnet_error **error);
-
-/**
- * As rnet_state_get_bool(), for an integer.
- *
- * @pre As for rnet_state_get_bool().
- */
-enum rnet_code rnet_state_get_int(const struct rnet_state *state,
-                                  const char *key,
-                                  int64_t *out,
-                                  bool *found,
-                                  struct rnet_error **error);
-
-/**
- * As rnet_state_get_bool(), for a float.
- *
- * @pre As for rnet_state_get_bool().
- */
-enum rnet_code rnet_state_get_float(const struct rnet_state *state,
-                                    const char *key,
-                                    double *out,
-                                    bool *found,
-                                    struct rnet_error **error);
+enum rnet_code rnet_state_read(const struct rnet_state *state,
+                               const char *key,
+                               struct rnet_value_data *out,
+                               struct rnet_error **error);
 
 /**
  * The value of a key with its metadata, which the caller frees with rnet_entry_free(); null if the key is
- * absent, which is not an error.
+ * absent, which is not an error. `*age_ns` becomes the time since that was known to be current at its home, 0 in the
+ * node's domain; `*is_stale` whether the home is away. Each may be null.
  *
- * @pre As for rnet_state_get().
+ * Errors: RNET_HOME_AWAY if another host does not answer and the key was never read; those of that host. For a local
+ * copy RNET_BAD_VALUE if the key is not under its prefix.
+ *
+ * @pre `state` is a state, `key` a string, `out` valid for a write, `age_ns`, `is_stale` and `error` null or valid for a
+ * write.
  */
 enum rnet_code rnet_state_entry(const struct rnet_state *state,
                                 const char *key,
                                 struct rnet_entry **out,
+                                int64_t *age_ns,
+                                bool *is_stale,
                                 struct rnet_error **error);
 
 /**
- * The entries under a prefix, sorted by key, at one moment; "" for all. The caller frees the list.
+ * The entries under a prefix, sorted by key, at one moment; "" for all, and for a local copy. The caller frees the list.
+ *
+ * Errors: for another host RNET_HOME_AWAY, and RNET_LIMIT_REACHED for more than 65,536 keys or 64 MiB of values.
  *
  * @pre `state` is a state, `prefix` a string, `out` valid for a write, `error` null or valid for a write.
  */
@@ -3986,7 +3851,8 @@ enum rnet_code rnet_state_revision(const struct rnet_state *state,
  *
  * Errors: RNET_CONFLICT if a condition of the options does not hold; RNET_STATE_TYPE if the key holds
  * another type; RNET_BAD_VALUE, RNET_LIMIT_REACHED for a value that cannot be stored; RNET_OUT_OF_MEMORY;
- * for a durable key RNET_STORAGE.
+ * for a durable key RNET_STORAGE. For another host, which has no last will and no `expires_boot_ns`, because it cannot
+ * observe this node: RNET_HOME_AWAY, which leaves open whether the write arrived.
  *
  * @pre `state` is a state, `key` a string, `value` a value, `options` null or initialised, `revision` and `error`
  * null or valid for a write.
@@ -3999,51 +3865,21 @@ enum rnet_code rnet_state_set(const struct rnet_state *state,
                               struct rnet_error **error);
 
 /**
- * Sets a key to a boolean. Errors as rnet_state_set().
+ * Sets a key to a value of this content, without options. Errors as rnet_state_set() and rnet_value_new().
  *
- * @pre `state` is a state, `key` a string, `error` null or valid for a write.
+ * @pre `state` is a state, `key` a string, `data` valid as for rnet_value_new(), `error` null or valid for a write.
  */
-enum rnet_code rnet_state_set_bool(const struct rnet_state *state,
-                                   const char *key,
-                                   bool value,
-                                   struct rnet_error **error);
-
-/**
- * Sets a key to an integer. Errors as rnet_state_set().
- *
- * @pre As for rnet_state_set_bool().
- */
-enum rnet_code rnet_state_set_int(const struct rnet_state *state,
-                                  const char *key,
-                                  int64_t value,
-                                  struct rnet_error **error);
-
-/**
- * Sets a key to a float. Errors as rnet_state_set().
- *
- * @pre As for rnet_state_set_bool().
- */
-enum rnet_code rnet_state_set_float(const struct rnet_state *state,
-                                    const char *key,
-                                    double value,
-                                    struct rnet_error **error);
-
-/**
- * Sets a key to a string. Errors as rnet_state_set().
- *
- * @pre As for rnet_state_set_bool(); `value` is a string.
- */
-enum rnet_code rnet_state_set_string(const struct rnet_state *state,
-                                     const char *key,
-                                     const char *value,
-                                     struct rnet_error **error);
+enum rnet_code rnet_state_write(const struct rnet_state *state,
+                                const char *key,
+                                struct rnet_value_data data,
+                                struct rnet_error **error);
 
 /**
  * Deletes a key; with `if_revision` other than 0 only at that revision. `*deleted` becomes false if it was
  * absent; it may be null.
  *
  * Errors: RNET_CONFLICT if it is at another revision; RNET_BAD_VALUE for a parameter without a default; for
- * a durable key RNET_STORAGE.
+ * a durable key RNET_STORAGE; for another host as rnet_state_set().
  *
  * @pre `state` is a state, `key` a string, `deleted` and `error` null or valid for a write.
  */
@@ -4070,25 +3906,10 @@ enum rnet_code rnet_entry_read(const struct rnet_entry *entry,
  */
 void rnet_entry_free(struct rnet_entry *entry);
 
-/**
- * Number of entries; 0 if `list` is null.
- *
- * @pre `list` is null or was not freed.
- */
-size_t rnet_entry_list_count(const struct rnet_entry_list *list);
-
-/**
- * An entry, which belongs to the list; null if there is none at this index.
- *
- * @pre `list` is null or was not freed.
- */
+/** An entry, which belongs to the list; null if there is none at this index. */
 const struct rnet_entry *rnet_entry_list_get(const struct rnet_entry_list *list, size_t index);
 
-/**
- * The revision of the state at which the list was made; 0 for the state of another host.
- *
- * @pre `list` is null or was not freed.
- */
+/** The revision of the state at which the list was made; 0 for the state of another host. */
 uint64_t rnet_entry_list_revision(const struct rnet_entry_list *list);
 
 /**
@@ -4192,8 +4013,13 @@ enum rnet_code rnet_state_contains(const struct rnet_state *state,
                                    struct rnet_error **error);
 
 /**
- * The state of another host, by the name that `rnet link status` shows. Each request waits for at most
- * `timeout_ns`; 0 is the default of 10 s. The caller frees it with rnet_remote_state_free().
+ * The state of another host, the home of its keys, by the name that `rnet link status` shows. It has get, read, entry,
+ * list, params, set, write, delete and mirror. Each request waits for at most `timeout_ns`; 0 is the default of 10 s. The
+ * caller frees it with rnet_state_free().
+ *
+ * A read asks that host. While the host is away, the last value that was read is returned: see rnet_state_entry() for its
+ * age. A write is sent once, and returns when it is in effect there; while the host is away it fails with
+ * RNET_HOME_AWAY, and may have arrived.
  *
  * Errors: RNET_BAD_NAME, RNET_LIMIT_REACHED, RNET_OUT_OF_MEMORY, RNET_CLOSED.
  *
@@ -4202,159 +4028,46 @@ enum rnet_code rnet_state_contains(const struct rnet_state *state,
 enum rnet_code rnet_node_state_of(const struct rnet_node *node,
                                   const char *host,
                                   int64_t timeout_ns,
-                                  struct rnet_remote_state **out,
+                                  struct rnet_state **out,
                                   struct rnet_error **error);
 
 /**
- * Frees it. Its replicas stay usable. Null is allowed.
+ * A local copy of the keys under a prefix of another host: while it exists, reads of these keys do not use the
+ * network. It has get, read, entry, list, age and recv. Returns when it has the current values. The caller frees it with
+ * rnet_state_free().
  *
- * @pre `remote` is null or was not freed.
- */
-void rnet_remote_state_free(struct rnet_remote_state *remote);
-
-/**
- * The value of a key there with its metadata, which the caller frees with rnet_entry_free(); null if the key
- * is absent. `*age_ns` becomes the time since it was known to be current, `*is_stale` whether the host is
- * away; each may be null.
- *
- * Errors: RNET_HOME_AWAY if the host does not answer and the key was never read; those of that host.
- *
- * @pre `remote` is a remote state, `key` a string, `out` valid for a write, `age_ns`, `is_stale` and `error` null
- * or valid for a write.
- */
-enum rnet_code rnet_remote_state_entry(const struct rnet_remote_state *remote,
-                                       const char *key,
-                                       struct rnet_entry **out,
-                                       int64_t *age_ns,
-                                       bool *is_stale,
-                                       struct rnet_error **error);
-
-/**
- * The entries under a prefix there, sorted by key, at one moment. The caller frees the list.
- *
- * Errors: RNET_HOME_AWAY; RNET_LIMIT_REACHED for more than 65,536 keys or 64 MiB of values.
- *
- * @pre `remote` is a remote state, `prefix` a string, `out` valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_remote_state_list(const struct rnet_remote_state *remote,
-                                      const char *prefix,
-                                      struct rnet_entry_list **out,
-                                      struct rnet_error **error);
-
-/**
- * The parameters of the nodes of that host, sorted by key. The caller frees the list.
- *
- * Errors: as rnet_remote_state_list().
- *
- * @pre `remote` is a remote state, `out` valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_remote_state_params(const struct rnet_remote_state *remote,
-                                        struct rnet_param_list **out,
-                                        struct rnet_error **error);
-
-/**
- * Sets a key there. `options` may be null; it has no last will and no `expires_boot_ns` here, because that
- * host cannot observe this node. `*revision` becomes the revision of the change; it may be null.
- *
- * Errors: RNET_HOME_AWAY, which leaves open whether the write arrived; RNET_CONFLICT; as rnet_state_set().
- *
- * @pre `remote` is a remote state, `key` a string, `value` a value, `options` null or initialised, `revision` and
- * `error` null or valid for a write.
- */
-enum rnet_code rnet_remote_state_set(const struct rnet_remote_state *remote,
-                                     const char *key,
-                                     const struct rnet_value *value,
-                                     const struct rnet_put_options *options,
-                                     uint64_t *revision,
-                                     struct rnet_error **error);
-
-/**
- * As rnet_state_delete(), for a key there.
- *
- * Errors: as rnet_remote_state_set().
- *
- * @pre `remote` is a remote state, `key` a string, `deleted` and `error` null or valid for a write.
- */
-enum rnet_code rnet_remote_state_delete(const struct rnet_remote_state *remote,
-                                        const char *key,
-                                        uint64_t if_revision,
-                                        bool *deleted,
-                                        struct rnet_error **error);
-
-/**
- * Mirrors the keys under a prefix there: while the replica exists, reads of these keys do not use the
- * network. Returns when it has the current values. The caller frees it with rnet_replica_free().
- *
- * Errors: RNET_HOME_AWAY, RNET_TIMEOUT; RNET_LIMIT_REACHED for more than 64 replicas, 65,536 keys or 64 MiB
+ * Errors: RNET_HOME_AWAY, RNET_TIMEOUT; RNET_LIMIT_REACHED for more than 64 copies, 65,536 keys or 64 MiB
  * of values; RNET_BAD_NAME.
  *
- * @pre `remote` is a remote state, `prefix` a string, `out` valid for a write, `error` null or valid for a write.
+ * @pre `state` is the state of another host, `prefix` a string, `out` valid for a write, `error` null or valid for a write.
  */
-enum rnet_code rnet_remote_state_mirror(const struct rnet_remote_state *remote,
-                                        const char *prefix,
-                                        struct rnet_replica **out,
-                                        struct rnet_error **error);
-
-/**
- * As rnet_remote_state_entry(), from the local copy.
- *
- * Errors: RNET_BAD_VALUE for a key that is not under the prefix; RNET_BAD_NAME, RNET_CLOSED.
- *
- * @pre As for rnet_remote_state_entry().
- */
-enum rnet_code rnet_replica_entry(const struct rnet_replica *replica,
-                                  const char *key,
-                                  struct rnet_entry **out,
-                                  int64_t *age_ns,
-                                  bool *is_stale,
-                                  struct rnet_error **error);
-
-/**
- * All entries, sorted by key. The caller frees the list.
- *
- * @pre `replica` is a replica, `out` valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_replica_list(const struct rnet_replica *replica,
-                                 struct rnet_entry_list **out,
+enum rnet_code rnet_state_mirror(const struct rnet_state *state,
+                                 const char *prefix,
+                                 struct rnet_state **out,
                                  struct rnet_error **error);
 
 /**
- * Time since the keys were known to be current, in ns: less than 1 s while the host is connected; and
+ * Time since the keys of a local copy were known to be current, in ns: less than 1 s while the host is connected; and
  * whether the host is away. Each may be null.
  *
- * @pre `replica` is a replica, `age_ns`, `is_stale` and `error` null or valid for a write.
+ * @pre `state` is a local copy, `age_ns`, `is_stale` and `error` null or valid for a write.
  */
-enum rnet_code rnet_replica_age(const struct rnet_replica *replica,
-                                int64_t *age_ns,
-                                bool *is_stale,
-                                struct rnet_error **error);
+enum rnet_code rnet_state_age(const struct rnet_state *state,
+                              int64_t *age_ns,
+                              bool *is_stale,
+                              struct rnet_error **error);
 
 /**
- * As rnet_watch_recv(): first the current values, then each change.
+ * As rnet_watch_recv(), for a local copy: first the current values, then each change.
  *
  * Errors: RNET_TIMEOUT, RNET_CLOSED; RNET_LIMIT_REACHED if changes of more than 65,536 keys wait.
  *
- * @pre `replica` is a replica, `out` valid for a write, `error` null or valid for a write.
+ * @pre `state` is a local copy, `out` valid for a write, `error` null or valid for a write.
  */
-enum rnet_code rnet_replica_recv(const struct rnet_replica *replica,
-                                 int64_t timeout_ns,
-                                 struct rnet_change **out,
-                                 struct rnet_error **error);
-
-/**
- * Closes a replica: its calls fail with RNET_CLOSED from then on, and waits of other threads end. Null and a
- * closed replica are allowed.
- *
- * @pre `replica` is null or was not freed.
- */
-void rnet_replica_close(struct rnet_replica *replica);
-
-/**
- * Closes and frees a replica. Null is allowed. No other thread may be about to use it.
- *
- * @pre `replica` is null or was not freed.
- */
-void rnet_replica_free(struct rnet_replica *replica);
+enum rnet_code rnet_state_recv(const struct rnet_state *state,
+                               int64_t timeout_ns,
+                               struct rnet_change **out,
+                               struct rnet_error **error);
 
 /**
  * Begins a transaction. The caller frees it with rnet_transaction_free().
@@ -4424,78 +4137,18 @@ enum rnet_code rnet_transaction_commit(struct rnet_transaction *transaction,
  */
 void rnet_transaction_free(struct rnet_transaction *transaction);
 
-/** A boolean. */
-struct rnet_value *rnet_value_new_bool(bool value);
-
-/** An integer. */
-struct rnet_value *rnet_value_new_int(int64_t value);
-
-/** A float. */
-struct rnet_value *rnet_value_new_float(double value);
-
 /**
- * A string.
+ * A value of any kind except RNET_VALUE_NONE and RNET_VALUE_UNREADABLE. Its content is copied; a set is sorted, without
+ * duplicates. The caller frees it with rnet_value_free().
  *
- * Errors: RNET_INVALID_ARGUMENT if it is not UTF-8.
+ * Errors: RNET_INVALID_ARGUMENT for another kind, or text that is not UTF-8; RNET_BAD_VALUE for text that is not JSON,
+ * and for a message without a type, or with bytes that cannot be of its type.
  *
- * @pre `text` is a valid view, `out` valid for a write, `error` null or valid for a write.
+ * @pre The fields of `data` that its kind uses are valid, `out` is valid for a write, `error` null or valid for a write.
  */
-enum rnet_code rnet_value_new_string(struct rnet_bytes text,
-                                     struct rnet_value **out,
-                                     struct rnet_error **error);
-
-/**
- * JSON text.
- *
- * Errors: RNET_BAD_VALUE if it is not JSON.
- *
- * @pre As for rnet_value_new_string().
- */
-enum rnet_code rnet_value_new_json(struct rnet_bytes text,
-                                   struct rnet_value **out,
-                                   struct rnet_error **error);
-
-/**
- * Bytes.
- *
- * @pre `bytes` is a valid view, `out` valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_value_new_bytes(struct rnet_bytes bytes,
-                                    struct rnet_value **out,
-                                    struct rnet_error **error);
-
-/**
- * A message of a type.
- *
- * Errors: RNET_BAD_VALUE if the type is null, or the bytes cannot be a message of the type.
- *
- * @pre `message_type` is null or a type, `bytes` a valid view, `out` valid for a write, `error` null or valid for
- * a write.
- */
-enum rnet_code rnet_value_new_message(const struct rnet_type *message_type,
-                                      struct rnet_bytes bytes,
-                                      struct rnet_value **out,
-                                      struct rnet_error **error);
-
-/**
- * A list of copies of these values.
- *
- * @pre `items` refers to `count` values, `out` is valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_value_new_list(const struct rnet_value *const *items,
-                                   size_t count,
-                                   struct rnet_value **out,
-                                   struct rnet_error **error);
-
-/**
- * A set of copies of these values, sorted and without duplicates.
- *
- * @pre As for rnet_value_new_list().
- */
-enum rnet_code rnet_value_new_set(const struct rnet_value *const *items,
-                                  size_t count,
-                                  struct rnet_value **out,
-                                  struct rnet_error **error);
+enum rnet_code rnet_value_new(struct rnet_value_data data,
+                              struct rnet_value **out,
+                              struct rnet_error **error);
 
 /**
  * A copy, owned by the caller. Null for null.
@@ -4512,40 +4165,11 @@ struct rnet_value *rnet_value_copy(const struct rnet_value *value);
 bool rnet_value_equal(const struct rnet_value *a, const struct rnet_value *b);
 
 /**
- * The kind of a value; RNET_VALUE_NONE if it is null.
+ * The content of a value, whose pointers are valid as long as the value; of kind RNET_VALUE_NONE if it is null.
  *
  * @pre `value` is null or a value.
  */
-enum rnet_value_kind rnet_value_kind_of(const struct rnet_value *value);
-
-/**
- * The boolean; false if the value is not one.
- *
- * @pre `value` is null or a value.
- */
-bool rnet_value_bool(const struct rnet_value *value);
-
-/**
- * The integer; 0 if the value is not one.
- *
- * @pre `value` is null or a value.
- */
-int64_t rnet_value_int(const struct rnet_value *value);
-
-/**
- * The float; 0 if the value is not one.
- *
- * @pre `value` is null or a value.
- */
-double rnet_value_float(const struct rnet_value *value);
-
-/**
- * The bytes of a string, of bytes, of JSON text or of a message, valid as long as the value; not terminated
- * by NUL. Empty for other kinds.
- *
- * @pre `value` is null or a value.
- */
-struct rnet_bytes rnet_value_bytes(const struct rnet_value *value);
+struct rnet_value_data rnet_value_read(const struct rnet_value *value);
 
 /**
  * The name of its type, as text that is not terminated by NUL: "bool", "int", "float", "str", "bytes",
@@ -4556,13 +4180,6 @@ struct rnet_bytes rnet_value_bytes(const struct rnet_value *value);
 struct rnet_bytes rnet_value_type_name(const struct rnet_value *value);
 
 /**
- * Number of items of a list or set; 0 for other kinds.
- *
- * @pre `value` is null or a value.
- */
-size_t rnet_value_count(const struct rnet_value *value);
-
-/**
  * An item of a list or set, which belongs to it; null if there is none at this index.
  *
  * @pre `value` is null or a value.
@@ -4570,42 +4187,18 @@ size_t rnet_value_count(const struct rnet_value *value);
 const struct rnet_value *rnet_value_item(const struct rnet_value *value, size_t index);
 
 /**
- * Checks that the value of a key is of a kind, an rnet_value_kind. `key` is for the text of the error.
- *
- * Errors: RNET_STATE_TYPE.
- *
- * @pre `value` is a value, `key` a string, `error` null or valid for a write.
- */
-enum rnet_code rnet_value_check_kind(const struct rnet_value *value,
-                                     const char *key,
-                                     int32_t kind,
-                                     struct rnet_error **error);
-
-/**
- * Checks that the value of a key is an integer from `least` to `most`. `key` is for the text of the error.
- *
- * Errors: RNET_STATE_TYPE if it is not an integer, RNET_BAD_VALUE if it is out of range.
- *
- * @pre `value` is a value, `key` a string, `error` null or valid for a write.
- */
-enum rnet_code rnet_value_check_int(const struct rnet_value *value,
-                                    const char *key,
-                                    int64_t least,
-                                    int64_t most,
-                                    struct rnet_error **error);
-
-/**
- * Checks that the value of a key is a message that readers of `message_type` understand, by the rules of
- * topics. `key` is for the text of the error.
+ * Checks that the value of a key is of a kind, an rnet_value_kind; a message must be one that readers of
+ * `message_type` understand, by the rules of topics. `key` is for the text of the error.
  *
  * Errors: RNET_STATE_TYPE.
  *
  * @pre `value` is a value, `key` a string, `message_type` null or a type, `error` null or valid for a write.
  */
-enum rnet_code rnet_value_check_message(const struct rnet_value *value,
-                                        const char *key,
-                                        const struct rnet_type *message_type,
-                                        struct rnet_error **error);
+enum rnet_code rnet_value_check(const struct rnet_value *value,
+                                const char *key,
+                                int32_t kind,
+                                const struct rnet_type *message_type,
+                                struct rnet_error **error);
 
 /**
  * Frees a value of the caller. Null is allowed.
@@ -4631,8 +4224,7 @@ enum rnet_code rnet_state_watch(const struct rnet_state *state,
  * The caller frees the change with rnet_change_free(); it is null if there is none and `timeout_ns` is 0,
  * which is not an error.
  *
- * Errors: RNET_TIMEOUT, RNET_CLOSED, RNET_WRONG_THREAD; RNET_INVALID_ARGUMENT for a wait after
- * rnet_watch_fd().
+ * Errors: RNET_TIMEOUT, RNET_CLOSED, RNET_WRONG_THREAD.
  *
  * @pre `watch` is a watch, `out` valid for a write, `error` null or valid for a write.
  */
@@ -4642,9 +4234,9 @@ enum rnet_code rnet_watch_recv(struct rnet_watch *watch,
                                struct rnet_error **error);
 
 /**
- * A file descriptor that is readable when there may be a change, for poll(), epoll and event loops: it stays
- * readable until rnet_watch_recv() with `timeout_ns` 0 has returned null. It belongs to the watch, which
- * closes it; do not read it. From then on the watch receives only with `timeout_ns` 0.
+ * A file descriptor that is readable when there may be a change, as rnet_subscriber_fd(): it stays readable until
+ * rnet_watch_recv() with `timeout_ns` 0 has returned null. It is closed by rnet_watch_free(). If the watch or its node is
+ * closed, it becomes readable, and rnet_watch_recv() fails with RNET_CLOSED.
  *
  * Errors: RNET_LIMIT_REACHED if the process has no free descriptor; RNET_CLOSED, RNET_WRONG_THREAD.
  *
@@ -4688,27 +4280,8 @@ void rnet_watch_close(struct rnet_watch *watch);
  */
 void rnet_watch_free(struct rnet_watch *watch);
 
-/** Number of names. */
-size_t rnet_name_list_count(const struct rnet_name_list *list);
-
-/** A name, valid until the list is freed; null beyond the end. */
-const char *rnet_name_list_get(const struct rnet_name_list *list, size_t at);
-
-/**
- * Frees a list. Null is allowed.
- *
- * @pre `list` is null or was not freed.
- */
-void rnet_name_list_free(struct rnet_name_list *list);
-
-/** Number of peers. */
-size_t rnet_peer_list_count(const struct rnet_peer_list *list);
-
-/** The id of a peer; 0 beyond the end. */
-uint64_t rnet_peer_list_id(const struct rnet_peer_list *list, size_t at);
-
-/** The node of a peer, valid until the list is freed; null beyond the end. */
-const char *rnet_peer_list_node(const struct rnet_peer_list *list, size_t at);
+/** A peer, valid until the list is freed; null beyond the end. */
+const struct rnet_peer *rnet_peer_list_get(const struct rnet_peer_list *list, size_t at);
 
 /**
  * Frees a list. Null is allowed.
@@ -4716,9 +4289,6 @@ const char *rnet_peer_list_node(const struct rnet_peer_list *list, size_t at);
  * @pre `list` is null or was not freed.
  */
 void rnet_peer_list_free(struct rnet_peer_list *list);
-
-/** Number of errors. */
-size_t rnet_error_list_count(const struct rnet_error_list *list);
 
 /** An error, which belongs to the list; null beyond the end. */
 const struct rnet_error *rnet_error_list_get(const struct rnet_error_list *list, size_t at);
@@ -4730,20 +4300,9 @@ const struct rnet_error *rnet_error_list_get(const struct rnet_error_list *list,
  */
 void rnet_error_list_free(struct rnet_error_list *list);
 
-/** Number of publishers. */
-size_t rnet_stats_list_count(const struct rnet_stats_list *list);
-
-/**
- * The counts of one publisher.
- *
- * Errors: RNET_INVALID_ARGUMENT beyond the end.
- *
- * @pre `list` is a list, `out` initialised, `error` null or valid for a write.
- */
-enum rnet_code rnet_stats_list_get(const struct rnet_stats_list *list,
-                                   size_t at,
-                                   struct rnet_publisher_stats *out,
-                                   struct rnet_error **error);
+/** The counts of one publisher, valid until the list is freed; null beyond the end. */
+const struct rnet_publisher_stats *rnet_stats_list_get(const struct rnet_stats_list *list,
+                                                       size_t at);
 
 /**
  * Frees a list. Null is allowed.
@@ -4765,29 +4324,14 @@ enum rnet_code rnet_subscriber_stats(struct rnet_subscriber *subscriber,
                                      struct rnet_error **error);
 
 /**
- * Its backlog from all publishers together: the number of unread messages, and the age of the oldest in ns. Does not
- * end a borrowed sample.
+ * Its losses, its backlog and its publishers in numbers. Does not end a borrowed sample.
  *
  * Errors: RNET_CLOSED, RNET_WRONG_THREAD.
  *
- * @pre `subscriber` is a subscriber, `messages` and `age_ns` valid for a write, `error` null or valid for a write.
+ * @pre `subscriber` is a subscriber, `out` initialised, `error` null or valid for a write.
  */
-enum rnet_code rnet_subscriber_behind(struct rnet_subscriber *subscriber,
-                                      uint64_t *messages,
-                                      uint64_t *age_ns,
-                                      struct rnet_error **error);
-
-/**
- * Number of connected publishers that are alive, and of those that have not shown a sign of life for longer than their
- * lease. Does not end a borrowed sample.
- *
- * Errors: RNET_CLOSED, RNET_WRONG_THREAD.
- *
- * @pre `subscriber` is a subscriber, `alive` and `not_alive` valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_subscriber_liveliness(struct rnet_subscriber *subscriber,
-                                          size_t *alive,
-                                          size_t *not_alive,
+enum rnet_code rnet_subscriber_get_counts(struct rnet_subscriber *subscriber,
+                                          struct rnet_subscriber_counts *out,
                                           struct rnet_error **error);
 
 /**
@@ -4812,40 +4356,13 @@ enum rnet_code rnet_subscription_stats(const struct rnet_subscription *subscript
                                        struct rnet_error **error);
 
 /**
- * As rnet_subscriber_behind(), for a subscription.
- *
- * @pre `subscription` is a subscription, `messages` and `age_ns` valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_subscription_behind(const struct rnet_subscription *subscription,
-                                        uint64_t *messages,
-                                        uint64_t *age_ns,
-                                        struct rnet_error **error);
-
-/**
- * As rnet_subscriber_liveliness(), for a subscription.
- *
- * @pre `subscription` is a subscription, `alive` and `not_alive` valid for a write, `error` null or valid for a write.
- */
-enum rnet_code rnet_subscription_liveliness(const struct rnet_subscription *subscription,
-                                            size_t *alive,
-                                            size_t *not_alive,
-                                            struct rnet_error **error);
-
-/**
- * As rnet_subscriber_lost(), for a subscription.
+ * As rnet_subscriber_get_counts(), for a subscription.
  *
  * @pre `subscription` is a subscription, `out` initialised, `error` null or valid for a write.
  */
-enum rnet_code rnet_subscription_lost(const struct rnet_subscription *subscription,
-                                      struct rnet_loss_counts *out,
-                                      struct rnet_error **error);
-
-/**
- * Number of publishers that serve the callback, as last seen by its thread. 0 if `subscription` is null or closed.
- *
- * @pre `subscription` is null or a subscription.
- */
-size_t rnet_subscription_publisher_count(const struct rnet_subscription *subscription);
+enum rnet_code rnet_subscription_get_counts(const struct rnet_subscription *subscription,
+                                            struct rnet_subscriber_counts *out,
+                                            struct rnet_error **error);
 
 /**
  * The id of a publisher, as in rnet_sample_publisher(). 0 if it is null, closed or used by another thread.
@@ -4905,14 +4422,14 @@ enum rnet_code rnet_publisher_publish_gap(struct rnet_publisher *publisher,
                                           struct rnet_error **error);
 
 /**
- * The names of the other nodes of this host. The caller frees the list with rnet_name_list_free().
+ * The names of the other nodes of this host, as a list of strings. The caller frees it with rnet_value_free().
  *
  * Errors: RNET_CLOSED.
  *
  * @pre `node` is a node, `out` valid for a write, `error` null or valid for a write.
  */
 enum rnet_code rnet_node_peers(const struct rnet_node *node,
-                               struct rnet_name_list **out,
+                               struct rnet_value **out,
                                struct rnet_error **error);
 
 /**
@@ -5005,15 +4522,6 @@ enum rnet_code rnet_subscriber_publisher_count(struct rnet_subscriber *subscribe
                                                struct rnet_error **error);
 
 /**
- * All losses so far, by cause. Does not end a borrowed sample.
- *
- * @pre `subscriber` is a subscriber, `out` initialised, `error` null or valid for a write.
- */
-enum rnet_code rnet_subscriber_lost(struct rnet_subscriber *subscriber,
-                                    struct rnet_loss_counts *out,
-                                    struct rnet_error **error);
-
-/**
  * Closes a subscriber: its calls fail with RNET_CLOSED from then on, and a wait of another thread ends. Null and a
  * closed subscriber are allowed. A sample that another thread has borrowed stays valid until that thread's next call.
  *
@@ -5049,7 +4557,7 @@ enum rnet_code rnet_subscriber_on(struct rnet_subscriber *subscriber,
 
 /**
  * Ends the callback and frees the subscription. When it returns, the callback does not run and is not called again,
- * except within a callback of the same node. Null is allowed.
+ * except within a callback. Null is allowed.
  *
  * @pre `subscription` is null or was not freed.
  */
@@ -5105,7 +4613,7 @@ uint64_t rnet_timer_missed(const struct rnet_timer *timer);
 
 /**
  * Ends and frees a timer. When it returns, the callback does not run and is not called again, except within a
- * callback of the same node. Null is allowed.
+ * callback. Null is allowed.
  *
  * @pre `timer` is null or was not freed.
  */
@@ -5221,7 +4729,8 @@ enum rnet_code rnet_type_protobuf(struct rnet_bytes descriptor_set,
                                   struct rnet_error **error);
 
 /**
- * A built-in message by its full name: "foxglove.LaserScan", "rnet.msgs.Twist". The caller frees it with
+ * A built-in message by its full name: "foxglove.LaserScan", "rnet.msgs.Twist"; "rnet.msgs.Image", "rnet.msgs.PointCloud"
+ * and "rnet.msgs.Tensor" for plain headers that data follows, see rnet_message_split(). The caller frees it with
  * rnet_type_free().
  *
  * Errors: RNET_BAD_VALUE for an unknown name.
@@ -5231,6 +4740,23 @@ enum rnet_code rnet_type_protobuf(struct rnet_bytes descriptor_set,
 enum rnet_code rnet_type_builtin(const char *name,
                                  struct rnet_type **out,
                                  struct rnet_error **error);
+
+/**
+ * Copies the header of a message that its data follows (rnet.msgs.Image, PointCloud, Tensor) to `header`, a struct with
+ * the fields of docs/design/plain-messages.md, checks it, and gives its data, a view of `message`. The data is as long
+ * as the header says, so that no element is outside of it. Fields that the message does not have are zero.
+ *
+ * Errors: RNET_BAD_VALUE names the invalid field; RNET_INVALID_ARGUMENT if the type has no data.
+ *
+ * @pre `ty` is a type, `message` a valid view, `header` valid for writes of `header_len` bytes, `data` valid for a write,
+ * `error` null or valid for a write.
+ */
+enum rnet_code rnet_message_split(const struct rnet_type *ty,
+                                  struct rnet_bytes message,
+                                  void *header,
+                                  size_t header_len,
+                                  struct rnet_bytes *data,
+                                  struct rnet_error **error);
 
 /**
  * The name of a type; "" for raw bytes and for null. Valid until the type is freed.
@@ -5269,6 +4795,15 @@ enum rnet_code rnet_wait_set_new(const struct rnet_node *node,
 enum rnet_code rnet_wait_set_attach_subscriber(const struct rnet_wait_set *set,
                                                struct rnet_subscriber *subscriber,
                                                struct rnet_error **error);
+
+/**
+ * As rnet_wait_set_attach_subscriber(), for a watch of the state: receive its changes with rnet_watch_recv().
+ *
+ * @pre `set` is a wait set, `watch` a watch, `error` null or valid for a write.
+ */
+enum rnet_code rnet_wait_set_attach_watch(const struct rnet_wait_set *set,
+                                          struct rnet_watch *watch,
+                                          struct rnet_error **error);
 
 /**
  * As rnet_wait_set_attach_subscriber(), for a rate: take its ticks with rnet_rate_sleep() and a timeout of 0.
@@ -5357,9 +4892,9 @@ constexpr T rnet_init() noexcept {
 #define RNET_COMMAND_OPTIONS_INIT RNET_INIT(rnet_command_options)
 #define RNET_COMMAND_STATS_INIT RNET_INIT(rnet_command_stats)
 #define RNET_DRIVER_OPTIONS_INIT RNET_INIT(rnet_driver_options)
+#define RNET_EVENT_CALLBACKS_INIT RNET_INIT(rnet_event_callbacks)
 #define RNET_NODE_OPTIONS_INIT RNET_INIT(rnet_node_options)
 #define RNET_PARAM_OPTIONS_INIT RNET_INIT(rnet_param_options)
-#define RNET_PARAM_INFO_INIT RNET_INIT(rnet_param_info)
 #define RNET_PUBLISHER_OPTIONS_INIT RNET_INIT(rnet_publisher_options)
 #define RNET_META_INIT RNET_INIT(rnet_meta)
 #define RNET_PUSHER_OPTIONS_INIT RNET_INIT(rnet_pusher_options)
@@ -5373,8 +4908,7 @@ constexpr T rnet_init() noexcept {
 #define RNET_PUT_OPTIONS_INIT RNET_INIT(rnet_put_options)
 #define RNET_ENTRY_INFO_INIT RNET_INIT(rnet_entry_info)
 #define RNET_CHANGE_INFO_INIT RNET_INIT(rnet_change_info)
-#define RNET_PUBLISHER_STATS_INIT RNET_INIT(rnet_publisher_stats)
-#define RNET_LOSS_COUNTS_INIT RNET_INIT(rnet_loss_counts)
+#define RNET_SUBSCRIBER_COUNTS_INIT RNET_INIT(rnet_subscriber_counts)
 #define RNET_TIMER_OPTIONS_INIT RNET_INIT(rnet_timer_options)
 #define RNET_TICK_INIT RNET_INIT(rnet_tick)
 

@@ -27,10 +27,6 @@ struct PointCloud {
 
 }  // namespace rnet::msgs::foxglove
 
-namespace rnet::msgs {
-using foxglove::PointCloud;
-}
-
 namespace rnet::detail {
 
 template <>
