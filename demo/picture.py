@@ -71,7 +71,7 @@ def picture(summary):
             lines.append(arrow((sum(TOPIC), rows[topic]), (RIGHT[0], right[node]), color))
     for column, nodes in ((LEFT, left), (RIGHT, right)):
         for node, y in nodes.items():
-            language = {"Rust": "Rs", "Python": "Py"}[summary["nodes"][node]["language"]]
+            language = {"Rust": "Rs", "Python": "Py", "C++": "C++"}[summary["nodes"][node]["language"]]
             boxes.append(box(column[0], y, column[1], node, language))
     heads = "".join(
         f'<marker id="{color[1:]}" viewBox="0 0 8 8" refX="1" refY="4" markerWidth="6" markerHeight="6" orient="auto">'

@@ -1,4 +1,4 @@
-"""`make demo`: a robot of ten processes for DEMO_SECONDS (default 20), in Rust and Python, over rnet.
+"""`make demo`: a robot of ten processes for DEMO_SECONDS (default 20), in Rust, Python and C++, over rnet.
 
 It starts the nodes, shows their messages, kills the controller in the middle, and restarts it. The exit code
 is 0 on success, or 1 with the reason if a message was lost uncounted, a node did not join, or the loop did

@@ -30,7 +30,7 @@ NODES = {
     "force": "Rust",
     "camera": "Python",
     "battery": "Python",
-    "safety": "Rust",
+    "safety": "C++",
     "operator": "Python",
     "logger": "Rust",
     "watcher": "Rust",

@@ -92,7 +92,7 @@ def test_run_succeeds_with_complete_summary():
     assert set(summary["nodes"]) == NODES
     for name, node in summary["nodes"].items():
         assert node["join_ms"] > 0 and node["rss_kb"] > 0 and node["cpu_percent"] >= 0, name
-    assert {node["language"] for node in summary["nodes"].values()} == {"Python", "Rust"}
+    assert {node["language"] for node in summary["nodes"].values()} == {"Python", "Rust", "C++"}
 
     recovery = summary["recovery"]
     assert recovery["down_s"] >= 1.5 and recovery["join_ms"] > 0

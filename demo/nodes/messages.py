@@ -1,7 +1,7 @@
-"""The messages of the demo, the same as in `demo/nodes-rust/src/messages.rs`.
+"""The messages of the demo, the same as in `nodes-rust/src/messages.rs` and `nodes-cpp/messages.hpp`.
 
-rnet compares name, size and fields of both sides when a Rust node and a Python node meet, so a difference
-between the two files is detected. SI units; vectors of eight are ordered by leg, hip then ankle; quaternions
+rnet compares name, size and fields of both sides when nodes meet, so a difference between the files is
+detected. SI units; vectors of eight are ordered by leg, hip then ankle; quaternions
 are x y z w. `count` numbers a sender's messages from 0: with it the logger detects losses independently of
 rnet. `time_ns` is simulated time.
 """

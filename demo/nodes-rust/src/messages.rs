@@ -1,7 +1,7 @@
-//! The messages of the demo, the same as in `demo/nodes/messages.py`.
+//! The messages of the demo, the same as in `demo/nodes/messages.py` and `demo/nodes-cpp/messages.hpp`.
 //!
-//! rnet compares name, size and fields of both sides when a Rust node and a Python node meet, so a difference
-//! between the two files is detected. SI units; vectors of eight are ordered by leg, hip then ankle;
+//! rnet compares name, size and fields of both sides when nodes meet, so a difference between the files is
+//! detected. SI units; vectors of eight are ordered by leg, hip then ankle;
 //! quaternions are x y z w. `count` numbers a sender's messages from 0: with it the logger detects losses
 //! independently of rnet. `time_ns` is simulated time.
 
@@ -148,26 +148,17 @@ pub struct StopEvent {
     pub raised_ns: u64,
     /// 1: stop; 0: released.
     pub active: u32,
-    /// One of the `STOP_…` values.
+    /// See [`stop_reason`].
     pub reason: u32,
 }
 
-/// [`StopEvent::reason`]: no torques arrive although the robot is active.
-pub const STOP_CONTROLLER_SILENT: u32 = 1;
-/// [`StopEvent::reason`]: a foot strikes harder than the leg can bear.
-pub const STOP_FORCE: u32 = 2;
-/// [`StopEvent::reason`]: the body is about to tip over.
-pub const STOP_TILT: u32 = 3;
-/// [`StopEvent::reason`]: the stop button was pressed, by `run.py`.
-pub const STOP_ORDERED: u32 = 4;
-
-/// A reason as text.
+/// A [`StopEvent::reason`] as text.
 pub fn stop_reason(reason: u32) -> &'static str {
     match reason {
-        STOP_CONTROLLER_SILENT => "controller silent",
-        STOP_FORCE => "foot force",
-        STOP_TILT => "tilt",
-        STOP_ORDERED => "ordered",
+        1 => "controller silent",
+        2 => "foot force",
+        3 => "tilt",
+        4 => "ordered",
         _ => "unknown",
     }
 }
