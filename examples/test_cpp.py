@@ -138,7 +138,8 @@ def test_builds_in_a_colcon_workspace(tmp_path: Path) -> None:
 @pytest.mark.parametrize("language", ["cpp", "c"])
 def test_fragments_compile(language: str, tmp_path: Path) -> None:
     head = {
-        "cpp": "#include <rnet/rnet.hpp>\n#include <iostream>\nusing namespace std::chrono_literals;\n",
+        "cpp": "#include <rnet/rnet.hpp>\n#include <rnet/msgs/plain.hpp>\n#include <algorithm>\n#include <iostream>\n"
+        "using namespace std::chrono_literals;\n",
         "c": "#include <rnet.h>\n#include <stdio.h>\n",
     }[language]
     given = (GIVEN / "cpp" / f"names.{language}").read_text()

@@ -1,4 +1,4 @@
-"""Builds the examples in C and C++ that exist in Python, too, runs them as a user would, and checks their output.
+"""Builds the examples in C and C++, runs them as a user would, and checks their output.
 
 They use the library that ``make build-c`` has installed.
 """
@@ -24,6 +24,18 @@ COMPILERS = {
     # The options of the examples are designated initialisers.
     ".cpp": [os.environ.get("CXX", "c++"), "-std=c++20"],
 }
+#: What an example needs besides rnet.
+LIBRARIES = {
+    "eigen": ["-isystem", "/usr/include/eigen3"],
+    "opencv": ["-isystem", "/usr/include/opencv4", "-lopencv_core"],
+}
+#: C has no classes for messages: its listener prints the scan in protobuf's JSON, with its names.
+JSON = '{"frameId":"laser","ranges":[1.5,1.25,2.0]}\n'
+BOTH = pytest.mark.parametrize("language", ["c", "cpp"])
+
+
+def main_of(example: str, language: str) -> str:
+    return f"{language}/{example}/main.{language}"
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +50,16 @@ def start(program: str, folder: Path, environment: dict[str, str]) -> subprocess
     binary = folder / program.replace("/", "-")
     if not binary.exists():
         library = [f"-L{PREFIX}/lib", f"-Wl,-rpath,{PREFIX}/lib", "-lrnet", "-lpthread", "-ldl", "-lm"]
+        library += LIBRARIES.get(source.parent.name, [])
         command = [*COMPILERS[source.suffix], *WARNINGS, f"-I{PREFIX}/include", source, *library, "-o", binary]
         subprocess.run(command, check=True)
     return subprocess.Popen(
-        [str(binary)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [str(binary)],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -76,39 +94,100 @@ def test_hello_between_languages(
             process.wait(LIMIT_S)
 
 
-@pytest.mark.parametrize("talker", ["cpp/typed/talker.cpp", "typed/talker.py"])
-@pytest.mark.parametrize("listener", ["cpp/typed/listener.cpp", "typed/listener.py"])
+@pytest.mark.parametrize("talker", ["c/typed/talker.c", "cpp/typed/talker.cpp", "typed/talker.py"])
+@pytest.mark.parametrize("listener", ["c/typed/listener.c", "cpp/typed/listener.cpp", "typed/listener.py"])
 def test_typed_between_languages(domain: dict[str, str], folder: Path, talker: str, listener: str) -> None:  # noqa: F811
     processes = [begin(program, folder, domain) for program in (listener, talker)]
+    scan = JSON if listener.startswith("c/") else "laser [1.5, 1.25, 2.0]\n"
     try:
         assert finish(processes[1]) == ""
-        assert first_line(processes[0]) == "laser [1.5, 1.25, 2.0]\n"
+        assert first_line(processes[0]) == scan
     finally:
         for process in processes:
             process.kill()
             process.wait(LIMIT_S)
 
 
-def test_many_topics(domain: dict[str, str], folder: Path) -> None:  # noqa: F811
+@BOTH
+def test_many_topics(domain: dict[str, str], folder: Path, language: str) -> None:  # noqa: F811
     expected = "".join(f"/sensor_{n}: 100 readings, mean {10 * n + 0.5}\n" for n in range(8))
-    assert run("cpp/many_topics/main.cpp", folder, domain) == expected
+    assert run(main_of("many_topics", language), folder, domain) == expected
 
 
-def test_zero_copy_image(domain: dict[str, str], folder: Path) -> None:  # noqa: F811
+@BOTH
+def test_parameters(domain: dict[str, str], folder: Path, language: str) -> None:  # noqa: F811
+    refused = "refused: bad value for parameter /gain of /arm: 11.0 is above its maximum 10.0 1/s"
+    expected = f"gain is 1.0\n{refused}\ngain is 2.5 now\n"
+    assert run(main_of("parameters", language), folder, domain) == expected
+
+
+@BOTH
+def test_state(domain: dict[str, str], folder: Path, language: str) -> None:  # noqa: F811
+    text = run(main_of("state", language), folder, domain)
+    # The library keeps the text of JSON, of which readers may not expect the order and the spaces.
+    arm = 'the arm is idle, gains are {"kp": 12.5, "kd": 0.5}\n'
+    assert text == arm + "job 3: moving to [0.5, -0.25]\nalive: true\nalive: false\n"
+
+
+@BOTH
+def test_zero_copy_image(domain: dict[str, str], folder: Path, language: str) -> None:  # noqa: F811
     frames = [f"frame {n}: 921600 bytes, from [255, 0, 0] to [{n}, {n}, {n}]\n" for n in range(30)]
-    assert run("cpp/zero_copy_image/main.cpp", folder, domain) == "".join(frames) + "lost: 0\n"
+    assert run(main_of("zero_copy_image", language), folder, domain) == "".join(frames) + "lost: 0\n"
 
 
-def test_urgent_stop(domain: dict[str, str], folder: Path) -> None:  # noqa: F811
-    text = run("cpp/urgent_stop/main.cpp", folder, domain)
+@BOTH
+def test_urgent_stop(domain: dict[str, str], folder: Path, language: str) -> None:  # noqa: F811
+    text = run(main_of("urgent_stop", language), folder, domain)
     said = re.fullmatch(r"stop \(obstacle\) after \d+ us, (\d+) of 1000 loads handled\n", text)
     assert said, text
     # All loads would take 20 s of callbacks: the stop was handled before most of them.
     assert int(said[1]) < 1000
 
 
-def test_late_joiner(domain: dict[str, str], folder: Path) -> None:  # noqa: F811
-    assert run("cpp/late_joiner/main.cpp", folder, domain) == "map revision 3: 192 free cells of 0.05 m\n"
+@BOTH
+def test_late_joiner(domain: dict[str, str], folder: Path, language: str) -> None:  # noqa: F811
+    assert run(main_of("late_joiner", language), folder, domain) == "map revision 3: 192 free cells of 0.05 m\n"
+
+
+@pytest.mark.parametrize(
+    ("example", "expected"),
+    [
+        ("opencv", "640 x 480 bgr8, from [255, 0, 0] to [0, 128, 255]\nis a view: true\n"),
+        ("eigen", "power: 30\n64 x 64, trace 192\n"),
+        ("point_cloud", "1000 points of lidar, the farthest at 499.5 m, 63 in ring 3\n"),
+    ],
+)
+def test_other_libraries(domain: dict[str, str], folder: Path, example: str, expected: str) -> None:  # noqa: F811
+    assert run(main_of(example, "cpp"), folder, domain) == expected
+
+
+def test_asio(domain: dict[str, str], folder: Path) -> None:  # noqa: F811
+    # A loaded machine receives more than one message at a time.
+    assert run("cpp/asio/main.cpp", folder, domain).startswith("1\n2\n3\n4\n5\n")
+
+
+def test_poll(domain: dict[str, str], folder: Path) -> None:  # noqa: F811
+    process = start("cpp/poll/main.cpp", folder, domain)
+    try:
+        assert process.stdin is not None
+        process.stdin.write("hello\n")
+        process.stdin.flush()
+        assert first_line(process) == "received: hello\n"
+        assert finish(process) == ""
+    finally:
+        process.kill()
+        process.wait(LIMIT_S)
+
+
+def test_all_languages_have_the_same_examples() -> None:
+    def names(language: str, suffix: str) -> set[str]:
+        return {path.parent.name for path in (HERE / language).glob(f"*/*.{suffix}")}
+
+    # That of Python and its page show versions of a message; those of C++ alone show libraries of C++.
+    shared = names("python", "py") - {"change_a_message"}
+    assert names("c", "c") == shared
+    only_cpp = {"asio", "eigen", "log", "opencv", "point_cloud", "poll"}
+    assert names("cpp", "cpp") == shared | only_cpp
 
 
 @pytest.mark.parametrize(("program", "limit"), [("talker", 8), ("listener", 6)])

@@ -28,7 +28,7 @@ int main() {
         ready.async_wait(asio::posix::stream_descriptor::wait_read, [&](const asio::error_code& error) {
             if (error) return;
             for (; auto message = received.try_recv(); ++count) std::cout << message->text() << '\n';
-            if (count == 5) return loop.stop();
+            if (count >= 5) return loop.stop();
             receive();
         });
     };

@@ -14,11 +14,12 @@ int main() {
     rnet::Node node("chat");
     auto sent = node.publisher("/chat");
     auto received = node.subscriber("/chat");
+    received.wait_for_publishers();
     pollfd events[] = {{rnet::fd(received), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
 
     while (poll(events, 2, -1) >= 0) {
         if (events[0].revents != 0) {
-            while (auto message = received.try_recv()) std::cout << "received: " << message->text();
+            while (auto message = received.try_recv()) std::cout << "received: " << message->text() << std::flush;
         }
         if (events[1].revents != 0) {
             char text[256];
