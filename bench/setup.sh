@@ -42,7 +42,7 @@ packages=(
     g++ cmake pkg-config             # for crates that build C or C++
     libclang-dev                     # iceoryx2: its crate reads C headers
     redis-server                     # Redis
-    libzmq3-dev                      # ZeroMQ
+    libzmq3-dev cppzmq-dev           # ZeroMQ and its C++ binding
     libnng-dev libnanomsg-dev        # nng, nanomsg
     cyclonedds-dev cyclonedds-tools  # Cyclone DDS and its compiler of types
     liblcm-dev                       # LCM
@@ -90,6 +90,9 @@ need_nats() {
     GOBIN="$PWD/.tools/bin" GOFLAGS=-modcacherw \
         go install "github.com/nats-io/nats-server/v2@$nats_version"
 }
+# robot-net's C library, which the driver in C++ links. Not counted: none of the rivals needs it.
+../scripts/librnet.sh --release ../target/release/c || cannot "robot-net's C library (scripts/librnet.sh has failed)"
+
 part "nats-server $nats_version (it needs Go 1.21 or newer and the Go module proxy)" need_nats
 
 "$with_python" || finish

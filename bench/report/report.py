@@ -45,6 +45,7 @@ ORDER = [
     "state-cas",
     "state-durable",
     "state-watch",
+    "cpp",
     "python",
     "carry",
 ]

@@ -274,12 +274,12 @@ def carry(_data, workload, variants, phases):
     return tables
 
 
-def python(data, workload, variants, phases):
-    """From Python to Python: flat out, and paced."""
+def by_profile(_data, workload, variants, phases):
+    """Flat out in one variant, and paced in the other."""
     tables = Tables()
     for variant in variants:
         for phase in phases:
-            make = rate_table if phase == "flood" else latency_table
+            make = rate_table if variant == "throughput" else latency_table
             tables.shown.append((heading(variant, phase), make(workload, variant, phase)))
     return tables
 
@@ -306,6 +306,7 @@ BUILDERS = {
     "state-cas": stores.counters,
     "state-durable": stores.calls,
     "state-watch": by_phase,
-    "python": python,
+    "cpp": by_profile,
+    "python": by_profile,
     "carry": carry,
 }

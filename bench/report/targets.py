@@ -1,6 +1,7 @@
-"""Targets of robot-net: its state beside Redis, calls beside messages, the link beside Zenoh; a line for each.
+"""Targets of robot-net: its state beside Redis, calls beside messages, the link beside Zenoh, C++ beside Rust; a
+line for each.
 
-The numbers asked for are those of the issues 7, 16 and 17, set before anything was measured.
+The numbers asked for are those of the issues 7, 16, 17 and 35, set before anything was measured.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import calls
 import hosts
 import stores
 from numbers_text import NOTHING, median_of, three
-from parts import latency_table, name
+from parts import latency_table, name, rate_table
 from table import Column, Table, lines_of
 
 
@@ -61,7 +62,7 @@ def all_of():
         found.append(beside_zenoh(f"between hosts, {size} as fast as possible", table, asked))
     table = hosts.latency_table("1->1", "64 B")
     found.append(beside_zenoh("between hosts, 64 B at 1 kHz", table, 1.5))
-    return found + of_the_link()
+    return found + of_the_link() + of_cpp()
 
 
 def of_the_link():
@@ -87,6 +88,18 @@ def of_the_link():
             who = column.header.rpartition(", ")[0]
             found.append(Target(f"between hosts, 1 KiB at 1 kHz, {who}", (ours, table, column), None, 5))
     return found
+
+
+def of_cpp():
+    """The targets of C++: at most 1.05 times the time of Rust, so at least 1 / 1.05 of its rate."""
+    found = []
+    for size in ("22 B", "1 KiB", "1 MiB loaned"):
+        found.append((f"{size} as fast as possible", rate_table("cpp", "throughput", size), 0.952))
+    found.append(("64 B at 10 kHz", latency_table("cpp", "latency", "10 kHz"), 1.05))
+    return [
+        Target(f"C++ beside Rust, {title}", ("rnet-cpp", table), ("rnet-adaptive", table), asked)
+        for title, table, asked in found
+    ]
 
 
 def beside_zenoh(title, table, asked):

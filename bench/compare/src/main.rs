@@ -70,7 +70,7 @@ pub struct RunArguments {
     /// Multiply all durations.
     #[arg(long, value_name = "FACTOR")]
     scale: Option<f64>,
-    /// A robot for the workload sierra_nevada: our TOML or iRobot's JSON.
+    /// A robot for the workload sierra_nevada: a file in TOML.
     #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
     /// A folder on a real disk, for values that are to be durable; by default bench/target.

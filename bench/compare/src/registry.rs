@@ -48,6 +48,8 @@ impl Builtin {
         systems.extend(bench_nats::systems());
         #[cfg(feature = "lcm")]
         systems.extend(bench_lcm::systems());
+        #[cfg(feature = "cpp")]
+        systems.extend(bench_cpp::systems());
         #[cfg(feature = "rnet")]
         stores.extend(bench_rnet::stores());
         #[cfg(feature = "redis")]
@@ -101,7 +103,7 @@ pub struct Entry {
     /// Label, client and settings.
     #[serde(flatten)]
     pub about: About,
-    /// "rust" or "python".
+    /// "rust", "c++" or "python".
     pub language: String,
     /// The library's version.
     pub version: Option<String>,
@@ -159,7 +161,8 @@ impl Registry {
         for (system, kind) in systems.chain(watches).chain(calls) {
             let may_lose = system.may_lose().map(str::to_owned);
             let entry = Entry::built_in(system.about(), system.version(), kind);
-            found.push((system.id(), Entry { may_lose, ..entry }));
+            let language = system.language().into();
+            found.push((system.id(), Entry { may_lose, language, ..entry }));
         }
         for store in &registry.builtin.stores {
             let entry = Entry::built_in(store.about(), store.version(), Kind::KeyValue);
@@ -221,12 +224,12 @@ impl Registry {
         }
     }
 
-    /// All in Rust of the same kinds as these, in the order of the report.
+    /// All in Rust and C++ of the same kinds as these, in the order of the report.
     pub fn like(&self, ids: &[String]) -> Vec<String> {
         let kinds: Vec<Kind> = ids.iter().map(|id| self.entries[id].kind).collect();
         let fits = |id: &&String| {
             let entry = &self.entries[*id];
-            kinds.contains(&entry.kind) && entry.language == "rust"
+            kinds.contains(&entry.kind) && entry.language != "python"
         };
         self.order.iter().filter(fits).cloned().collect()
     }

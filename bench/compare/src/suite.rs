@@ -214,10 +214,8 @@ fn choose(workload: &Workload, registry: &Registry, asked: &[String]) -> Vec<Str
         return named;
     }
     let fits = match workload.systems {
-        Choice::These(_) => registry.like(&named),
-        _ if workload.name == "carry" => {
-            named.into_iter().chain(Choice::Python.ids(registry)).collect()
-        }
+        Choice::All | Choice::These(_) => registry.like(&named),
+        Choice::Compiled => named.into_iter().chain(Choice::Python.ids(registry)).collect(),
         _ => named,
     };
     fits.into_iter().filter(|id| asked.contains(id)).collect()

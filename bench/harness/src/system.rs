@@ -105,6 +105,11 @@ pub trait System: Sync {
     /// How the report describes it.
     fn about(&self) -> About;
 
+    /// The language in which it sends and receives: "rust" or "c++".
+    fn language(&self) -> &'static str {
+        "rust"
+    }
+
     /// The version of the library in use.
     ///
     /// # Errors

@@ -47,6 +47,7 @@ OURS = {
     "rnet-cell",
     "rnet-watch",
     "rnet-call",
+    "rnet-cpp",
     "py-rnet",
 }
 SOCKETS = {"tcp", "unix"}

@@ -68,6 +68,21 @@ for whose in ("publishers", "subscribers"):
         5,
     )
 
+# Targets of issue 35 for C++: 1.05 times the time of Rust.
+for title, phase, measure, asked in (
+    ("22 B as fast as possible", "throughput / 22 B", "delivered at each reader, k msg/s", 0.952),
+    ("1 KiB as fast as possible", "throughput / 1 KiB", "delivered at each reader, k msg/s", 0.952),
+    (
+        "1 MiB loaned as fast as possible",
+        "throughput / 1 MiB loaned",
+        "delivered at each reader, k msg/s",
+        0.952,
+    ),
+    ("64 B at 10 kHz", "latency / 10 kHz", "p50, µs", 1.05),
+):
+    both = (f"cpp / {phase}", "rnet-cpp"), (f"cpp / {phase}", OURS)
+    ASKED[f"C++ beside Rust, {title}"] = (*both, measure, asked)
+
 
 def sides_of(title):
     """(table, system, measure) of both figures, the second `None` if missing; and the target."""

@@ -19,6 +19,8 @@ SYSTEMS = {
     "redis-pubsub": ("Redis pub/sub", "rust", 1.6e6, 70, 1.4),
     "nats": ("NATS core", "rust", 1.2e6, 150, 1.8),
     "lcm": ("LCM | udpm", "rust", 3e5, 60, 2.0),
+    "rnet-cpp": ("robot-net, adaptive, C++", "c++", 1.8e7, 5, 0.05),
+    "zmq-cpp": ("ZeroMQ PUB/SUB tcp, C++", "c++", 3.9e6, 76, 1.3),
     "py-zmq": ("ZeroMQ PUB/SUB tcp (Python)", "python", 5.9e5, 120, 1.3),
     "py-rnet": ("robot-net reliable (Python)", "python", 9e5, 15, 0.1),
     "redis-kv-tcp": ("Redis get/set, synchronous", "rust", 2.5e4, 40, 1),
@@ -38,7 +40,8 @@ HOSTS = ["rnet-adaptive", "zenoh-tcp", "cyclonedds", "zmq-tcp", "nats"]
 WATCHED = ["rnet-watch", "redis-keyspace"]
 CALLS = ["rnet-call", "zmq-req", "grpc"]
 PYTHON = ["py-zmq", "py-rnet"]
-FIELD = [s for s in SYSTEMS if s not in STORES + PYTHON + WATCHED + CALLS]
+CPP = ["rnet-cpp", "zmq-cpp"]
+FIELD = [s for s in SYSTEMS if s not in STORES + PYTHON + CPP + WATCHED + CALLS]
 
 
 class Maker:
@@ -390,6 +393,16 @@ class Maker:
         for cable in ("20 Mbit/s", "1 Gbit/s"):
             self.urgent("hosts-urgent", cable, system, repetition)
 
+    def cpp(self, system, repetition):
+        _, _, flood, us, per_kib = SYSTEMS[system]
+        sizes = [("22 B", 22), ("1 KiB", 1024), ("1 MiB loaned", 1 << 20)]
+        phases = [
+            self.carried(label, 1e6 / (1e6 / flood + per_kib * n / 1024), us * 9, length=n)
+            for label, n in sizes
+        ]
+        self.run("cpp", "throughput", system, repetition, phases)
+        self.run("cpp", "latency", system, repetition, [self.carried("10 kHz", 1e4, us)])
+
     def python(self, system, repetition):
         _, _, rate, us, _ = SYSTEMS[system]
         self.run(
@@ -414,6 +427,8 @@ class Maker:
                 self.watched(system, repetition)
             for system in HOSTS:
                 self.hosts(system, repetition)
+            for system in [*CPP, "rnet-adaptive", "zmq-tcp"]:
+                self.cpp(system, repetition)
             for system in PYTHON:
                 self.python(system, repetition)
         return {
@@ -512,6 +527,7 @@ WORKLOADS = [
     "state-cas",
     "state-durable",
     "state-watch",
+    "cpp",
     "python",
 ]
 # The value that a client reads at the end.
@@ -535,6 +551,8 @@ def members(workload):
         return HOSTS
     if workload == "python":
         return PYTHON
+    if workload == "cpp":
+        return [*CPP, "rnet-adaptive", "zmq-tcp"]
     if workload == "call":
         return [*CALLS, "rnet-adaptive"]
     if workload == "state-watch":

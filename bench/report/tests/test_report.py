@@ -182,7 +182,7 @@ def test_a_changed_finding_is_found(raw):
 
 def test_a_changed_target_is_found(raw):
     text = rendered(raw)
-    assert differences(raw, text, "targets") == ([], 57)
+    assert differences(raw, text, "targets") == ([], 69)
     at = text.index("<!-- table: targets -->")
     for was, now in (("| yes |", "| **no** |"), ("≥ 200", "≥ 100"), ("| get, 1", "| set, 1")):
         changed = text[:at] + text[at:].replace(was, now, 1)

@@ -1,6 +1,7 @@
 //! The workloads: which processes, which messages, in which phases.
 
 mod calls;
+mod cpp;
 mod hosts;
 mod key_value;
 mod latency;
@@ -49,6 +50,8 @@ pub struct Workload {
 pub enum Choice {
     /// All that publish and subscribe, in Rust.
     All,
+    /// All that publish and subscribe, in Rust and C++.
+    Compiled,
     /// These.
     These(&'static [&'static str]),
     /// All that call, and robot-net's messages there and back.
@@ -66,6 +69,7 @@ impl Choice {
             let entry = &registry.entries[id];
             match self {
                 Self::All => entry.kind == Kind::Pubsub && entry.language == "rust",
+                Self::Compiled => entry.kind == Kind::Pubsub && entry.language != "python",
                 Self::These(ids) => ids.contains(&id.as_str()),
                 Self::Calls => entry.kind == Kind::Call || id == calls::REFERENCE_SYSTEM,
                 Self::Stores => entry.kind == Kind::KeyValue,
@@ -143,6 +147,7 @@ pub fn all() -> Vec<Workload> {
     let mut all = studies::workloads();
     all.extend(latency::workloads());
     all.extend(throughput::workloads());
+    all.extend(cpp::workloads());
     all.extend(calls::workloads());
     all.extend(topology::workloads());
     all.extend(hosts::workloads());
