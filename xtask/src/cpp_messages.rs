@@ -81,6 +81,7 @@ fn generate() -> Result<Vec<GeneratedFile>, String> {
         generated.push((format!("{INCLUDE}{path}"), header::header(file, &comments)?));
         paths.push(path);
     }
+    paths.push("rnet/msgs/plain.hpp".to_owned());
     generated.push((format!("{MESSAGES}all.hpp"), all_header(&mut paths)));
     generated.push((TEST_LIST.to_owned(), test_list(&files)?));
     Ok(generated)

@@ -68,6 +68,7 @@ const OUTSIDE_MAP: &[Row] = &[
     // Messages, values and types as text (decision 0005).
     ("rnet-format", &["rnet", "rnet-core", "rnet-schema"]),
     ("rnet-record", &["rnet-format"]),
+    ("rnet-c", &["rnet-format"]),
     ("rnet-cli", &["rnet-format", "rnet-schema"]),
     // What tools and dashboards show of a domain is read and judged once (decision 0005).
     ("rnet-monitor", &["rnet", "rnet-format", "rnet-launch", "rnet-record"]),
@@ -108,8 +109,8 @@ const OUTSIDE_MAP: &[Row] = &[
         &["rnet", "rnet-core", "rnet-net", "rnet-record", "rnet-ring", "rnet-schema", "rnet-shm"],
     ),
     // Its crates may depend on each other: several use the code that kills nodes. The launcher is killed at
-    // its fail points, like the nodes.
-    ("tests", &["rnet", "rnet-launch", "tests"]),
+    // its fail points, like the nodes. `rnet-shm` arms the fail points.
+    ("tests", &["rnet", "rnet-launch", "rnet-shm", "tests"]),
     // A user's build script depends on it in addition to `rnet` (decision 0014).
     ("examples", &["rnet-build"]),
     ("tests", &["rnet-build", "rnet-schema"]),

@@ -3,11 +3,14 @@
 //!
 //! Blank lines do not count. Test code is everything below `tests`, `benches`, `examples` or `fuzz`, a file
 //! `tests.rs`, and a block after `#[cfg(test)]`. Python counts as code and comments; its docstrings are
-//! comments.
+//! comments. The headers of C++ that `cargo xtask cpp-messages` generates have a row of their own.
 
 use std::collections::BTreeMap;
 
 use crate::SourceFile;
+
+/// What the first line of a generated header contains.
+const GENERATED: &str = "do not edit";
 
 /// Line counts of one crate or folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,11 +30,16 @@ pub fn table(files: &[SourceFile]) -> String {
             words += text.split_whitespace().count();
         }
         let is_python = file.path.ends_with(".py") || file.path.ends_with(".pyi");
-        if !file.path.ends_with(".rs") && !is_python {
+        if !is_python && ![".rs", ".hpp", ".cpp"].iter().any(|end| file.path.ends_with(end)) {
             continue;
         }
-        let lines = if is_python { count_python(text) } else { count_rust(text) };
-        let of = crates.entry(home_of(&file.path)).or_default();
+        let lines = if is_python { count_python(text) } else { count_code(text) };
+        let is_generated = text.lines().next().is_some_and(|line| line.contains(GENERATED));
+        let home = match is_generated && file.path.starts_with("cpp/") {
+            true => "cpp, generated".to_owned(),
+            false => home_of(&file.path),
+        };
+        let of = crates.entry(home).or_default();
         of.comment += lines.comment;
         match is_test(&file.path) {
             true => of.test += lines.product + lines.test,
@@ -77,7 +85,8 @@ fn is_test(path: &str) -> bool {
     path.split('/').any(|part| folders.contains(&part)) || path.ends_with("/tests.rs")
 }
 
-fn count_rust(text: &str) -> Lines {
+/// Counts the lines of Rust or C++.
+fn count_code(text: &str) -> Lines {
     let mut lines = Lines::default();
     // Nesting depth of braces after `#[cfg(test)]`; `None` outside of such a block.
     let mut test_depth: Option<isize> = None;
@@ -135,9 +144,24 @@ mod tests {
     #[test]
     fn product_test_and_comment_lines_are_distinguished() {
         let text = "//! Page.\n\nfn a() {}\n/* two\nlines */\n#[cfg(test)]\nmod tests {\n    fn b() {\n    }\n}\nfn c() {}\n";
-        assert_eq!(count_rust(text), Lines { product: 2, test: 5, comment: 3 });
+        assert_eq!(count_code(text), Lines { product: 2, test: 5, comment: 3 });
         let text = "\"\"\"One line.\"\"\"\n\nimport os\n\ndef f():\n    \"\"\"\n    More.\n    \"\"\"\n    # why\n    return 1\n";
         assert_eq!(count_python(text), Lines { product: 3, test: 0, comment: 5 });
+    }
+
+    #[test]
+    fn headers_of_cpp_are_product_code_and_generated_ones_apart() {
+        let files = [
+            file("cpp/include/rnet/node.hpp", "// Nodes.\n#pragma once\n\nclass Node;\n"),
+            file(
+                "cpp/include/rnet/msgs/Twist.hpp",
+                "// Written; do not edit.\nstruct A {};\nint x;\n",
+            ),
+            file("cpp/tests/test_node.cpp", "int main() {}\n"),
+        ];
+        let table = table(&files);
+        assert!(table.contains("      2        1        1  cpp\n"), "{table}");
+        assert!(table.contains("      2        0        1  cpp, generated\n"), "{table}");
     }
 
     #[test]

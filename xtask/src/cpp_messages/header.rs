@@ -41,7 +41,8 @@ pub fn header(file: &FileDescriptor, comments: &Comments) -> Result<String, Stri
         writeln!(out, "}}{}  // namespace {namespace}", if inline.is_empty() { "" } else { "}" });
     let is_also_ours = |message: &MessageDescriptor| {
         let ours = format!("rnet.msgs.{}", message.name());
-        file.parent_pool().get_message_by_name(&ours).is_some()
+        // The one in plain.hpp, which is written by hand.
+        ours == "rnet.msgs.PointCloud" || file.parent_pool().get_message_by_name(&ours).is_some()
     };
     for message in file.messages().filter(|m| package == "foxglove" && !is_also_ours(m)) {
         let _ = write!(out, "\nnamespace rnet::msgs {{\nusing foxglove::{};\n}}\n", message.name());
