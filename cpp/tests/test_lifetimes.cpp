@@ -237,6 +237,78 @@ TEST("handlers of two services close each other, and their node") {
     }
 }
 
+TEST("closing a node ends what its handlers and callbacks wait for") {
+    Domain domain;
+    auto node = domain.node(), caller = domain.node("caller");
+    auto silent = node.subscriber("/silent");
+    auto watch = rnet::State::open(node).watch("/silent");
+    auto worker = rnet::Puller<Number>::open(node, "/silent");
+    std::array<Gate, 3> entered;
+    std::array<std::atomic<bool>, 3> is_closed{};
+    const auto wait = [&](std::size_t at, auto&& receive) {
+        entered[at].open();
+        is_closed[at] = thrown(receive) == Code::closed;
+    };
+    auto service = rnet::serve<Number, Number>(node, "/a", [&](const Number& n) {
+        wait(0, [&] { silent.recv(); });
+        return n;
+    });
+    auto other = rnet::serve<Number, Number>(node, "/b", [&](const Number& n) {
+        wait(1, [&] { worker.recv(); });
+        return n;
+    });
+    rnet::TimerOptions once;
+    once.once = true;
+    rnet::Timer timer(node, 1ms, [&](auto&) { wait(2, [&] { watch.recv(); }); }, once);
+    auto a = rnet::Client<Number, Number>::open(caller, "/a"), b = rnet::Client<Number, Number>::open(caller, "/b");
+    auto first = a.start(Number{1}), second = b.start(Number{2});
+    for (auto& gate : entered) CHECK(gate.wait());
+    node.close();
+    for (auto& closed : is_closed) CHECK(closed);
+}
+
+TEST("a loop over jobs ends each job before it receives the next") {
+    Domain domain;
+    auto node = domain.node();
+    auto jobs = rnet::Pusher<Number>::open(node, "/jobs");
+    auto worker = rnet::Puller<Number>::open(node, "/jobs");
+    jobs.push(Number{1});
+    jobs.push(Number{2});
+    int received = 0;
+    for (auto& job : worker) {  // The first job is not acknowledged.
+        if (++received == 2) {
+            job.ack();
+            break;
+        }
+    }
+    CHECK(received == 2 && eventually([&] { return jobs.stats().done == 1; }));
+}
+
+TEST("a time of 0 is refused, or is over, and never the default") {
+    Domain domain;
+    auto node = domain.node();
+    rnet::PutOptions gone;
+    gone.ttl = 0ns;
+    auto state = rnet::State::open(node);
+    CHECK(thrown([&] { state.set("/key", 1, gone); }) == Code::bad_value && !state.get("/key"));
+    rnet::PublisherOptions options;
+    options.lifespan = 0ns;
+    CHECK(thrown([&] { node.publisher("/t", options); }) == Code::bad_qos);
+    options.lifespan = {};
+    options.reliable = true;
+    options.on_full = rnet::OnFull::detach;
+    options.full_timeout = 0ns;
+    CHECK(thrown([&] { node.publisher("/t", options); }) == Code::bad_qos);
+    rnet::CommandOptions command;
+    command.deadline = 0ns;
+    const auto apply = [](const Number&) {};
+    CHECK(thrown([&] {
+        rnet::Command::receive<Number>(node, "/cmd", apply, rnet::Fallback<Number>::hold(), command);
+    }) == Code::bad_value);
+    auto worker = rnet::Puller<Number>::open(node, "/jobs");
+    CHECK(thrown([&] { worker.recv_for(-1ms); }) == Code::timeout);
+}
+
 TEST("a callback may own the object that calls it") {
     Domain domain;
     auto node = domain.node();

@@ -534,6 +534,8 @@ impl MemberList {
         if self.fork_guard.is_from_parent() {
             return;
         }
+        // Dropped after the lock: the end of a detached callback may wait for a thread that registers a member.
+        let mut ended = Vec::new();
         let mut members = lock(&self.members);
         if members.closed {
             drop(members);
@@ -541,10 +543,10 @@ impl MemberList {
         }
         // Amortised: the list is searched when it has doubled.
         if members.all.len() == members.all.capacity() {
-            members.all.retain(|entry| match entry.detached {
-                None => entry.member.strong_count() > 0 || !entry.has_ended(),
-                Some(_) => !entry.has_ended(),
-            });
+            let has_ended = |entry: &mut Arc<MemberEntry>| {
+                entry.has_ended() && (entry.detached.is_some() || entry.member.strong_count() == 0)
+            };
+            ended.extend(members.all.extract_if(.., has_ended));
         }
         let (weak, callback) = (Arc::downgrade(&member), member.callback().cloned());
         let detached = detached.then_some(member);
