@@ -4,6 +4,8 @@ The simulation reports a verdict per window (robot/verdict.py), and each time wh
 hold took over. All times are CLOCK_MONOTONIC in ns, the same in all processes.
 """
 
+import time
+
 from robot.safe_hold import TIMEOUT_NS
 from robot.verdict import State
 
@@ -88,9 +90,19 @@ class OutageRecord:
             found += self._closed(f"after {self.repair}", again_ns + SETTLE_NS // 2, self.end_ns)
         return found
 
+    def has_closed(self):
+        """True if the loop was closed before the outage, or, once it was repaired, after the outage."""
+        if self.restarted_ns is None:
+            from_ns = self.begin_ns
+        elif (again_ns := self.driven_again_ns()) is None:
+            return False
+        else:
+            from_ns = again_ns + SETTLE_NS // 2
+        return CLOSED in self._states(from_ns, time.monotonic_ns())
+
     def _closed(self, when, from_ns, until_ns):
         states = self._states(from_ns, until_ns)
-        if not states or states.count(CLOSED) < self.min_closed_share * len(states):
+        if states.count(CLOSED) < max(1, self.min_closed_share * len(states)):
             yield f"the loop did not close {when} ({self._count(states)})"
 
     def _at(self, verdict):

@@ -16,6 +16,7 @@ OUT = ROOT / "target" / "demo"
 START_S = 60.0  # a cold start reads MuJoCo from disk
 JOIN_S = 15.0
 SETTLE_S = 5.0  # for the last messages to arrive
+CLOSE_S = 20.0  # for the loop to close on a slow machine
 STOP_S = 20.0  # for the robot to be held after the stop, and driven after the release
 UNCHANGED_NS = 1_000_000_000  # after this time, motors that were already held count as stopped by the order
 ASK_S = 0.05
@@ -76,7 +77,7 @@ class Demo:
         # As long after the outage as before it.
         before_s = (self.record.killed_ns - self.record.begin_ns) * 1e-9
         after_s = self.record.restarted_ns * 1e-9 + before_s
-        self._continue_until(max(after_s, self.record.begin_ns * 1e-9 + self.seconds))
+        self._continue_until_closed(max(after_s, self.record.begin_ns * 1e-9 + self.seconds))
         books_end = self._read_counts()
         self.record.end_ns = time.monotonic_ns()
         usage = {name: child.usage() for name, child in self.children.items()}
@@ -105,7 +106,7 @@ class Demo:
     def _outage(self):
         """Kills the controller in the middle of the run, and waits for the launcher to restart it."""
         down_s = min(3.0, 0.3 * self.seconds)
-        self._continue_until(self.record.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
+        self._continue_until_closed(self.record.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
         self.table.print_line(f"{self._elapsed():5.1f} s  the controller is killed (SIGKILL)")
         controller, first_join_ms = self.children["controller"], self.join_ms["controller"]
         self.record.killed_ns = time.monotonic_ns()
@@ -223,6 +224,12 @@ class Demo:
 
     def _continue_until(self, until):
         while self._handle_next_report(until):
+            pass
+
+    def _continue_until_closed(self, until):
+        """Continues at least until then, and longer if the loop has not closed yet."""
+        self._continue_until(until)
+        while not self.record.has_closed() and self._handle_next_report(until + CLOSE_S):
             pass
 
     def _handle_next_report(self, until):
