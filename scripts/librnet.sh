@@ -2,22 +2,30 @@
 # Links the C library: librnet.so.1 with its link librnet.so, and librnet.a. Both have only the symbols rnet_*.
 #
 #   librnet.sh OUT                    builds crate rnet-c in the development profile, and writes into the folder OUT
+#   librnet.sh --release OUT          as above, in the release profile
 #   librnet.sh --from ARCHIVE OUT     of an archive that is already built
 #
 # CC is the compiler that links (default: cc). Nothing is done if the libraries are newer than what they are made of.
 set -euo pipefail
 usage() {
-    sed -n '4,5s/^# \?//p' "$0" >&2
+    sed -n '4,6s/^# \?//p' "$0" >&2
     exit 2
 }
-archive=${CARGO_TARGET_DIR:-target}/debug/librnet_c.a build=yes
-if [ "${1-}" = --from ]; then [ $# -eq 3 ] || usage && archive=$(realpath "$2") build=no && shift 2; fi
-[ $# -eq 1 ] || usage
+profile=debug build=(cargo build --package rnet-c) archive=
+case "$#${1-}" in
+1*) ;;
+2--release) profile=release build+=(--release) && shift ;;
+3--from) archive=$(realpath "$2") && shift 2 ;;
+*) usage ;;
+esac
 out=$(realpath -m "$1")
 cd "$(dirname "$0")/.."
 readonly map=crates/rnet-c/rnet.map
 
-if [ "$build" = yes ]; then cargo build --package rnet-c; fi
+if [ -z "$archive" ]; then
+    "${build[@]}"
+    archive=${CARGO_TARGET_DIR:-target}/$profile/librnet_c.a
+fi
 newest=$(ls -t "$archive" "$map" scripts/librnet.sh | head -n 1)
 if [ "$out/librnet.so.1" -nt "$newest" ]; then exit; fi
 mkdir -p "$out"

@@ -13,10 +13,14 @@ pub(crate) unsafe fn enter(
     error: *mut *mut rnet_error,
     body: impl FnOnce() -> Outcome,
 ) -> rnet_code {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => rnet_code::RNET_OK,
+    // Only a number leaves the closure: a failure is large, and its moves would cost each call.
+    let call = || match body() {
+        Ok(()) => rnet_code::RNET_OK,
         // SAFETY: as promised by the caller.
-        Ok(Err(failure)) => unsafe { store(failure, error) },
+        Err(failure) => unsafe { store(failure, error) },
+    };
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(code) => code,
         Err(panic) => {
             // SAFETY: as promised by the caller.
             unsafe { store(Failure::Internal(panic_text(&*panic)), error) }
@@ -48,7 +52,12 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 #[inline]
 pub(crate) unsafe fn given<'a, T>(pointer: *const T, what: &str) -> Outcome<&'a T> {
     // SAFETY: as promised by the caller.
-    unsafe { pointer.as_ref() }.ok_or_else(|| crate::error::invalid(format!("{what} is null")))
+    unsafe { pointer.as_ref() }.ok_or_else(|| is_null(what))
+}
+
+#[cold]
+fn is_null(what: &str) -> Failure {
+    crate::error::invalid(format!("{what} is null"))
 }
 
 /// Gives a new object to the caller.
@@ -80,9 +89,10 @@ pub(crate) unsafe fn give_optional<T>(out: *mut *mut T, made: Option<T>) -> Outc
 ///
 /// # Safety
 /// `out` is null or valid for a write.
+#[inline]
 pub(crate) unsafe fn write<T>(out: *mut T, value: T) -> Outcome {
     if out.is_null() {
-        return Err(crate::error::invalid("the pointer for the result is null"));
+        return Err(is_null("the pointer for the result"));
     }
     // SAFETY: not null, and as promised by the caller.
     unsafe { out.write(value) };

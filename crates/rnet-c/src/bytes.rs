@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use crate::error::{Outcome, invalid};
+use crate::error::{Failure, Outcome, invalid};
 
 /// A view of bytes: not owned, and not terminated by NUL. `data` may be null if `len` is 0.
 #[repr(C)]
@@ -31,14 +31,15 @@ impl rnet_bytes {
     #[inline]
     pub(crate) unsafe fn get<'a>(self, what: &str) -> Outcome<&'a [u8]> {
         if self.data.is_null() {
-            return if self.len == 0 {
-                Ok(&[])
-            } else {
-                Err(invalid(format!("{what} is null, with a length of {}", self.len)))
-            };
+            return if self.len == 0 { Ok(&[]) } else { Err(self.without_data(what)) };
         }
         // SAFETY: not null, and as promised by the caller.
         Ok(unsafe { std::slice::from_raw_parts(self.data, self.len) })
+    }
+
+    #[cold]
+    fn without_data(self, what: &str) -> Failure {
+        invalid(format!("{what} is null, with a length of {}", self.len))
     }
 }
 

@@ -203,6 +203,7 @@ pub struct rnet_error {
 ///
 /// # Safety
 /// `error` is null or valid for a write.
+#[cold]
 pub(crate) unsafe fn store(failure: Failure, error: *mut *mut rnet_error) -> rnet_code {
     let code = failure.code();
     if !error.is_null() {

@@ -39,9 +39,10 @@ impl Drop for SetOnDrop<'_> {
 }
 
 /// A number for this thread; not 0.
+#[inline]
 fn this_thread() -> usize {
-    thread_local!(static HERE: u8 = const { 0 });
-    HERE.with(|here| std::ptr::from_ref(here) as usize)
+    // SAFETY: has no conditions. A thread-local variable of a shared library costs more.
+    unsafe { libc::pthread_self() as usize }
 }
 
 /// Nobody uses the object.
@@ -112,17 +113,18 @@ impl<T: Send + 'static> Exclusive<T> {
             return Err(self.closed());
         }
         // SAFETY: this thread has made the object IN_USE.
-        let value = unsafe { &mut *self.value.get() };
-        let result = match value {
-            Some(value) => act(value),
-            None => Err(self.closed()),
-        };
+        let Some(value) = (unsafe { &mut *self.value.get() }) else { return Err(self.closed()) };
+        let result = act(value);
         drop(user);
-        match result {
-            Err(Failure::Rnet(Error::Interrupted)) if self.closing.load(Ordering::Relaxed) => {
-                Err(self.closed())
-            }
-            result => result,
+        result.map_err(|failure| self.failure(failure))
+    }
+
+    /// The failure of a call: that the object was closed, if this has ended it.
+    #[cold]
+    fn failure(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Rnet(Error::Interrupted) if self.is_closing() => self.closed(),
+            failure => failure,
         }
     }
 
@@ -174,6 +176,7 @@ impl<T: Send + 'static> Exclusive<T> {
         }
     }
 
+    #[cold]
     fn closed(&self) -> Failure {
         Error::closed(self.fork_guard.name(self.name.clone())).into()
     }

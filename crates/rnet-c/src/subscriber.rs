@@ -143,7 +143,9 @@ impl Receiving {
         };
         // SAFETY: `current` is dropped before the subscriber is used again.
         let sample = unsafe { rnet_sample::borrowed(sample) };
-        Ok(self.current.insert(sample))
+        // It is `None`: nothing is to be dropped a second time.
+        std::mem::forget(self.current.replace(sample));
+        Ok(self.current.as_ref().map_or(std::ptr::null(), std::ptr::from_ref))
     }
 
     /// As [`Receiving::recv`], for a subscriber with a descriptor.
