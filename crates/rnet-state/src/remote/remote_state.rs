@@ -294,7 +294,7 @@ impl RemoteState {
         let replica = Replica::start(&self.shared, prefix)?;
         replicas.push(Arc::downgrade(replica.shared()));
         drop(replicas);
-        replica.wait_until_known(self.timeout)?;
+        replica.wait_until_known(self.timeout, || self.must_stop())?;
         Ok(replica)
     }
 

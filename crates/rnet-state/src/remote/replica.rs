@@ -19,6 +19,7 @@ use rnet_node::sync::{lock, wait};
 
 use super::home::{FEED_HEARTBEAT_INTERVAL, MAX_FEED_KEYS, check_limits};
 use super::remote_state::{RemoteShared, WithAge};
+use super::state_endpoint::CHECK_INTERVAL;
 use super::wire::TypeCache;
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateChange, StateEntry};
@@ -156,19 +157,23 @@ impl Replica {
         &self.shared
     }
 
-    pub(super) fn wait_until_known(&self, limit: Duration) -> Result<()> {
-        let state = lock(&self.shared.state);
-        let unknown =
-            |state: &mut ReplicaState| state.known_boot_ns.is_none() && state.error.is_none();
-        let (state, _) = self
-            .shared
-            .changed
-            .wait_timeout_while(state, limit, unknown)
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        match (&state.error, state.known_boot_ns) {
-            (_, Some(_)) => Ok(()),
-            (Some(error), None) => Err(error.clone()),
-            (None, None) => Err(self.shared.timeout("its keys", limit)),
+    /// Waits for the current keys; `Interrupted` once `stop` returns `true`.
+    pub(super) fn wait_until_known(&self, limit: Duration, stop: impl Fn() -> bool) -> Result<()> {
+        let begun = Instant::now();
+        let mut state = lock(&self.shared.state);
+        loop {
+            match (&state.error, state.known_boot_ns) {
+                (_, Some(_)) => return Ok(()),
+                (Some(error), None) => return Err(error.clone()),
+                (None, None) if stop() => return Err(Error::Interrupted),
+                (None, None) => {}
+            }
+            let left = limit.saturating_sub(begun.elapsed()).min(CHECK_INTERVAL);
+            if left.is_zero() {
+                return Err(self.shared.timeout("its keys", limit));
+            }
+            let waited = self.shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
     }
 

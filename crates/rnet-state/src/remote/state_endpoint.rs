@@ -15,7 +15,7 @@ use rnet_node::NodeHandle;
 /// link less than this.
 const FIND_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval between two checks whether the home exists and whether to continue.
-const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The same for a home that was not found before.
 const MISSING_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
