@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
 use crate::signal;
+use rnet_format::suggestions::did_you_mean;
 use rnet_format::value::hex::{from_hex, hex};
 use rnet_format::value::{Limits, Message, message_input};
 
@@ -94,11 +95,14 @@ pub fn types<T>(
 ) -> Outcome<T> {
     let mut domain = context.domain()?;
     let (mut said, mut unread) = (false, None);
+    let mut hint = None;
     let found = signal::poll(timeout, STOP_CHECK_INTERVAL, || {
         let snapshot = domain.snapshot()?;
         let servers = Kind::Service.servers(&snapshot, service);
         if servers.is_empty() && !std::mem::replace(&mut said, true) {
-            context.eprintln(format_args!("{service} has no server yet; waiting"));
+            hint = did_you_mean(service, Kind::Service.names(&snapshot).into_iter());
+            let hint = hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
+            context.eprintln(format_args!("{service} has no server yet; waiting{hint}"));
         }
         let problem = snapshot.problems.iter().chain(&snapshot.unread).next();
         unread = servers.first().zip(problem).map(|(server, problem)| {
@@ -108,9 +112,12 @@ pub fn types<T>(
     })?;
     found.ok_or_else(|| match unread {
         Some(why) => Failure::Failed(why),
-        None => Failure::TimedOut(format!(
-            "{service} had no server for {timeout:?}; see rnet service list, and rnet domain list for other domains"
-        )),
+        None => {
+            let hint = hint.unwrap_or_else(|| {
+                "see rnet service list, and rnet domain list for other domains".to_owned()
+            });
+            Failure::TimedOut(format!("{service} had no server for {timeout:?}; {hint}"))
+        }
     })
 }
 

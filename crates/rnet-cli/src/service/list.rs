@@ -13,11 +13,11 @@ use rnet_monitor::link::{host_of, own_host};
 /// A snapshot with a server of this name.
 pub fn snapshot_with_server(kind: Kind, context: &Context, name: &str) -> Outcome<Snapshot> {
     let (domain, snapshot) = take_snapshot(context)?;
-    let names = kind.names(&snapshot);
-    match names.contains(&name) {
-        true => Ok(snapshot),
-        false => Err(not_found(kind.word(), domain.id(), name, names.into_iter())),
+    if kind.servers(&snapshot, name).is_empty() {
+        let names = kind.names(&snapshot).into_iter();
+        return Err(not_found(kind.word(), domain.id(), name, names));
     }
+    Ok(snapshot)
 }
 
 /// Lists names, or all details of each.

@@ -406,7 +406,10 @@ fn plots_are_drawn_in_the_terminal_and_as_pictures() {
 
     for (field, words) in [
         ("/arm/pose.y", "Pose has x"),
-        ("/arm/pose", "select a field of /arm/pose: it has x"),
+        (
+            "/arm/pose",
+            "select a field of /arm/pose: it has x; an element of a list is /arm/pose.NAME[0]",
+        ),
         ("/arm/pos.x", "topic /arm/pos not found"),
         ("/raw.x", "fields can be read only from protobuf and plain messages"),
     ] {

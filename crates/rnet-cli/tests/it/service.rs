@@ -94,6 +94,8 @@ fn a_call_prints_the_reply() {
     assert!(said.contains("--text, --hex or --file"), "{said}");
     let said = rnet!(env, "service", "call", "/none", "--timeout", "0.05").fails(124);
     assert!(said.contains("/none had no server"), "{said}");
+    let said = rnet!(env, "service", "call", "/fastr", "--timeout", "0.05").fails(124);
+    assert_eq!(said.matches("/faster?").count(), 2, "{said}");
     // An error of another node cannot control this terminal.
     let steers = |_: &[u8]| Err(HandlerError::new("Odd", "one\ntwo \u{1b}[2J\u{202e}three"));
     let odd = node.service::<[u8], [u8]>("/odd").serve::<Vec<u8>>(steers).unwrap();

@@ -76,7 +76,11 @@ fn split<'a>(recording: &Recording, given: &'a str) -> Outcome<(&'a str, &'a str
     let why = match fields_of {
         Some(channel) => {
             let fields = channel.number_fields().map_err(|e| Failure::Failed(e.to_string()))?;
-            format!("select a field of {given}: it has {}", fields.join(", "))
+            let fields =
+                if fields.is_empty() { "no single numbers".into() } else { fields.join(", ") };
+            format!(
+                "select a field of {given}: it has {fields}; an element of a list is {given}.NAME[0]"
+            )
         }
         None => {
             let topic = given.split('.').next().unwrap_or(given);

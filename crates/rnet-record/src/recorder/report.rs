@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rnet_format::text::count_text;
 use rnet_format::units;
 use serde_json::{Value, json};
 
@@ -18,10 +19,10 @@ impl Progress {
             _ => "recording",
         };
         format!(
-            "{state} {:.0} s: {} messages from {} publishers ({rate:.0}/s), {} written, {} waiting; {}",
+            "{state} {:.0} s: {} from {} ({rate:.0}/s), {} written, {} waiting; {}",
             since.as_secs_f64(),
-            progress.messages,
-            progress.publishers,
+            count_text(progress.messages, "message"),
+            count_text(progress.publishers as u64, "publisher"),
             units::bytes(progress.file_bytes as f64),
             units::bytes(progress.queued_bytes as f64),
             losses_text(progress),
