@@ -1,5 +1,5 @@
 //! The core of a client: what it receives, and which of its threads reads. The outcome of each call, such as
-//! `ServerLost` or another server, is decided in `open_calls.rs`.
+//! `ServerLost` or another server, is decided in `open_calls.rs` and `open_calls/server_lost.rs`.
 //!
 //! A thread that waits for an answer reads itself, also for the other waiting threads, so a call needs no
 //! thread switch. For async calls, a thread of the client reads while no other thread does

@@ -10,8 +10,8 @@ use rnet::inspect::Location;
 use rnet_config::ConfigError;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::RestartPolicy;
 use crate::requirements::{self, RequirementError};
+use crate::restart_policy::RestartPolicy;
 
 /// A node, as a file requests it.
 #[derive(Clone, Debug, PartialEq)]

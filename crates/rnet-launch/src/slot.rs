@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::identity::{self, Identity, has_exited};
 use crate::launcher::PendingParams;
 use crate::node::{Node, ParamValue, Ready};
-use crate::policy::ExitHistory;
 use crate::record::{End, Record};
+use crate::restart_policy::ExitHistory;
 
 /// Characters of a node's last line that its row shows.
 const MAX_LAST_CHARS: usize = 200;

@@ -13,10 +13,10 @@ mod control_state;
 mod event;
 mod forwarder;
 mod host;
+mod kept_for_reconnect;
 mod lane;
 mod lock;
 mod lost_host_proxies;
-mod offline;
 mod positions;
 mod problems;
 mod proxy;
@@ -41,9 +41,9 @@ use crate::wire::VERSION;
 
 use control::Control;
 use event::Event;
+use kept_for_reconnect::OfflineReaders;
 use lane::LaneState;
 use lock::lock;
-use offline::OfflineReaders;
 use positions::PositionTable;
 pub use status::TOPIC as STATUS_TOPIC;
 

@@ -4,10 +4,10 @@
 //! A thread waits on one bell for its subscribers, its state watches and its timers. It processes a few
 //! messages or changes of each in turn, and runs the timers that are due between any two of them.
 
-use std::any::Any;
+mod caught_panic;
+
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -26,6 +26,7 @@ use crate::sync::{join_callbacks, lock};
 use crate::timers::{TimerTask, Timers};
 use crate::wait_loop::WaitStrategy;
 use crate::wait_source::{BellWaitTarget, WaitSource};
+use caught_panic::drop_task;
 use rnet_shm::os::thread::spawn;
 
 /// A task of a dispatch thread.
@@ -231,14 +232,7 @@ fn run(shared: &DispatcherShared, waiter: Waiter) {
         activity: Cell::default(),
     };
     while work.is_running() {
-        let turned = catch_unwind(AssertUnwindSafe(|| work.run_once(&waiter)));
-        if let Err(panic) = turned
-            && !shared.fork_guard.is_from_parent()
-        {
-            work.drop_panicked(&*panic);
-            // Dropping the panic payload may panic, too.
-            std::mem::forget(panic);
-        }
+        work.run_once_and_catch(&waiter);
     }
     if shared.fork_guard.is_from_parent() {
         // A callback has forked and returned here in the child, where this is the only thread. The child owns
@@ -361,29 +355,6 @@ impl DispatchLoop<'_> {
         );
     }
 
-    /// Counts a panic and drops the task that caused it: its state is unknown, so it does not run again. The
-    /// other tasks continue.
-    #[cold]
-    fn drop_panicked(&mut self, panic: &(dyn Any + Send)) {
-        let lane = if self.shared.lane == Lane::Urgent { "urgent" } else { "bulk" };
-        let activity = self.activity.take();
-        let (task, name) = match activity {
-            Activity::Task(at) if at < self.tasks.len() => {
-                let task = self.tasks.swap_remove(at);
-                let name = catch_unwind(AssertUnwindSafe(|| task.describe())).ok();
-                (Some(task), name)
-            }
-            Activity::Timers => (None, Some(format!("a timer of the {lane} lane"))),
-            _ => (None, None),
-        };
-        if !matches!(activity, Activity::Other) {
-            self.shared.errors.note_dropped();
-        }
-        let name = name.unwrap_or_else(|| format!("a callback of the {lane} lane"));
-        self.shared.errors.note_panic(&name, panic);
-        drop_task(task);
-    }
-
     fn run_command(&mut self, command: Command) {
         match command {
             Command::Post(job) => job(),
@@ -409,11 +380,6 @@ impl WaitSource for DispatcherShared {
     fn is_ready(&self) -> bool {
         self.stop.load(Ordering::Acquire) || self.pending.load(Ordering::Acquire)
     }
-}
-
-/// Drops a task or a timer. Dropping the values that the user's callback captured may panic, too.
-fn drop_task<T>(task: T) {
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
 }
 
 #[cfg(test)]

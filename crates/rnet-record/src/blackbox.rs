@@ -32,7 +32,7 @@ use rnet::{HandlerError, Node, Service};
 use serde_json::json;
 
 use crate::error::{RecordError, Result};
-use crate::part::ChunkCompression;
+use crate::mcap_file::ChunkCompression;
 use crate::recorder::{Progress, RecordOptions, Recorder, RingPart, resolve_location};
 use counters::CounterTriggers;
 pub use counters::ExpectedExits;

@@ -8,8 +8,8 @@
 pub mod blackbox;
 mod error;
 pub mod export;
+mod mcap_file;
 pub mod names;
-mod part;
 pub mod play;
 pub mod plot;
 pub mod read;
@@ -22,7 +22,7 @@ pub mod summary;
 pub mod tools;
 
 pub use error::{RecordError, Result};
-pub use part::ChunkCompression;
+pub use mcap_file::ChunkCompression;
 pub use recorder::{
     CauseCounts, LossCounts, Progress, RecordLossCause, RecordOptions, Recorder, Selection,
     UnheardCounts,

@@ -5,7 +5,7 @@
 //! | [`directory`], `version` | the directory: path, owner, layout version |
 //! | [`node`], `endpoint_file` | a node's folder: header, endpoints, control FIFO; heads of endpoint files |
 //! | [`presence`] | liveness as a held kernel lock; removing leftovers of dead nodes |
-//! | [`registry`], [`exit_descriptor`], [`exit_watch`] | a node's view of its peers; detecting their exit |
+//! | [`registry`], [`pidfd`], [`exit_watch`] | a node's view of its peers; detecting their exit |
 //! | [`death_notes`] | deaths of nodes, for observers that start later |
 //! | [`dead_node_leftovers`] | leftovers of dead nodes that no peer knew |
 //! | [`restored_files`] | a node's files in the directory, and restoring them |
@@ -19,13 +19,13 @@ pub mod dead_node_leftovers;
 pub mod death_notes;
 pub mod directory;
 pub(crate) mod endpoint_file;
-pub mod exit_descriptor;
 pub mod exit_watch;
 pub mod host_id;
 pub mod lease;
 pub mod lingering;
 pub mod node;
 pub mod observers;
+pub mod pidfd;
 pub mod presence;
 pub mod registry;
 pub mod restored_files;

@@ -378,7 +378,7 @@ impl Inner {
         writes: &[ring::Write<'_>],
         guards: &[ring::Guard<'_>],
         now: u64,
-        check: ring::commit::Check<'_, Error>,
+        check: ring::conditional_write::Check<'_, Error>,
     ) -> Result<CommitOutcome, CommitError<Error>> {
         let ring = self.checked_ring().map_err(CommitError::Check)?;
         let mut local = self.local();
@@ -403,7 +403,7 @@ impl Inner {
         &self,
         write: &ring::Write<'_>,
         now: u64,
-        check: ring::commit::Check<'_, Error>,
+        check: ring::conditional_write::Check<'_, Error>,
     ) -> Result<CommitOutcome, CommitError<Error>> {
         let ring = self.checked_ring().map_err(CommitError::Check)?;
         let mut local = self.local();

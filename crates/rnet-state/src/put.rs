@@ -1,4 +1,4 @@
-//! Writes with options. Conditions (compare-and-set) are checked in `rnet-ring/src/state/commit.rs`.
+//! Writes with options. Conditions (compare-and-set) are checked in `rnet-ring/src/state/conditional_write.rs`.
 
 use rnet_core::{Result, key_name};
 

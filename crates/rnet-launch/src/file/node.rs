@@ -11,7 +11,7 @@ use super::LoadedNode;
 use super::names::NodeNaming;
 use super::vars::Vars;
 use crate::node::{Limits, LogLimits, Node, ParamValue, Process, Ready, Scheduler};
-use crate::policy::{RestartPolicy, RestartWhen};
+use crate::restart_policy::{RestartPolicy, RestartWhen};
 
 const NODE_KEYS: [&str; 26] = [
     "command",

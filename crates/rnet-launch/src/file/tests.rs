@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::node::{ParamValue, Ready, Scheduler};
-use crate::policy::RestartWhen;
+use crate::restart_policy::RestartWhen;
 
 mod vars;
 

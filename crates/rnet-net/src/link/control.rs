@@ -19,9 +19,9 @@ use super::announcements::{
 use super::control_state::{ControlState, EndedPublisher};
 use super::event::{Event, OfflineKey};
 use super::host::{Host, sanitize_name};
+use super::kept_for_reconnect::OfflineReaders;
 use super::lane::OutboxEntry;
 use super::lost_host_proxies::Orphans;
-use super::offline::OfflineReaders;
 use super::problems::Problems;
 use super::reopen_limit;
 use super::resume_points::ResumePoints;

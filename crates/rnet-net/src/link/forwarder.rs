@@ -10,7 +10,7 @@ use crate::config::{Compression, Shaping};
 use crate::stream::{PushError, Stream};
 use crate::wire::{Data, Fragment, Item, PlainData, compress};
 
-use super::offline::{OfflineClaim, OfflineReader};
+use super::kept_for_reconnect::{OfflineClaim, OfflineReader};
 use super::proxy::MESSAGE_COST;
 use super::resend_buffer::{Message, ResendBuffer};
 

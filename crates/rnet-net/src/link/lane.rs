@@ -15,8 +15,8 @@ use crate::wire::{Document, DocumentPart, Item, Reassembly};
 use super::backlog::Backlog;
 use super::event::{self, Event};
 use super::forwarder::{ForwardStats, Forwarder, Forwarders, TurnResult};
+use super::kept_for_reconnect::OfflineReaders;
 use super::lock::lock;
-use super::offline::OfflineReaders;
 use super::proxy::Proxy;
 
 /// Interval of retries while a subscriber of this host lacks capacity.

@@ -1,5 +1,5 @@
 //! Keeps messages of a reliable channel until the other host has read them: after a cut, the host requests
-//! them again. While a host is away, `offline.rs` keeps them; `control.rs` notices its return.
+//! them again. While a host is away, `kept_for_reconnect.rs` keeps them; `control.rs` notices its return.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

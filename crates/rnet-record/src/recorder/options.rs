@@ -11,7 +11,7 @@ use super::message_hook::MessageHook;
 use super::progress::RingPart;
 use super::selection::Selection;
 use crate::error::{RecordError, Result};
-use crate::part::ChunkCompression;
+use crate::mcap_file::ChunkCompression;
 
 /// Default memory of the queue.
 const DEFAULT_BUFFER_LEN_BYTES: u64 = 256 << 20;

@@ -1,5 +1,5 @@
 //! Writes a part of a recording: channels of publishers, times, and the recorder's own messages. Its file and
-//! chunks are written by `part.rs`.
+//! chunks are written by `mcap_file.rs`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -18,8 +18,8 @@ use super::json;
 use super::loss::{LossCounts, RecordLossCause, UnheardCounts};
 use super::options::RecordOptions;
 use crate::error::RecordError;
+use crate::mcap_file::{FinishedPart, Part};
 use crate::names;
-use crate::part::{FinishedPart, Part};
 use crate::ros2::qos::{OFFERED_QOS_KEY, format_profile};
 use crate::ros2::{self, Counterpart};
 use crate::source::TypeKind;

@@ -14,7 +14,7 @@ use super::progress::{RingPart, Shared};
 use super::queue::Queue;
 use super::sync::Syncer;
 use crate::error::{RecordError, Result};
-use crate::part::{FileChange, FinishedPart};
+use crate::mcap_file::{FileChange, FinishedPart};
 
 /// Maximum time that an entry waits in the queue.
 const TAKE_INTERVAL: Duration = Duration::from_millis(50);

@@ -21,7 +21,7 @@
 
 pub mod block_words;
 pub mod blocks;
-pub mod commit;
+pub mod conditional_write;
 pub mod dead_process;
 pub mod journal;
 pub mod key;
@@ -35,7 +35,7 @@ pub mod transaction;
 pub mod trie;
 
 pub use blocks::{LocalBlocks, OutOfMemory};
-pub use commit::{CommitError, CommitOutcome, Guard, Prepared, Write};
+pub use conditional_write::{CommitError, CommitOutcome, Guard, Prepared, Write};
 pub use dead_process::SweepOutcome;
 pub use key::{Key, Prefix};
 pub use layout::Geometry;

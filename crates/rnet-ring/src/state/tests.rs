@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::block_words::{BlockHeader, BlockRef, IS_LEAF, JournalEntry, LAP_BITS, LEAF, pending};
 use super::blocks::QUARANTINE;
-use super::commit::Check;
+use super::conditional_write::Check;
 use super::journal::JournalSlot;
 use super::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, PROCESS_OWNER, TAIL_AT};
 use super::region::Block;

@@ -8,7 +8,9 @@ use super::block_words::{
     ABORTED, BlockRef, COMMITTED, IS_TXN, PERSISTING, TXN, TxnStatus, UNDECIDED,
 };
 use super::blocks::{LocalBlocks, OutOfMemory, OwnedBlock};
-use super::commit::{Check, CommitError, CommitOutcome, CurrentLeaf, Guard, Prepared, Write};
+use super::conditional_write::{
+    Check, CommitError, CommitOutcome, CurrentLeaf, Guard, Prepared, Write,
+};
 use super::journal::SnapshotLease;
 use super::leaf::{self, DELETED, GUARD, LeafContent, LeafMeta, MEMORY_ONLY};
 use super::region::{Block, Environment, Region};

@@ -36,6 +36,7 @@ mod catch_up;
 mod extension_words;
 mod gate;
 mod interrupt;
+mod last_will_storage;
 mod lingering;
 mod liveliness;
 mod loan;
@@ -48,7 +49,6 @@ mod remote_window;
 mod tests;
 mod truncated;
 mod uncommitted;
-mod will;
 
 pub use backpressure::InterruptedWait;
 use backpressure::{PLENTY_DIVISOR, PendingWait};

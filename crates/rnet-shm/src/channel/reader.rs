@@ -27,11 +27,12 @@ use crate::os::sigbus;
 mod cursor;
 mod duplicates;
 mod known_lost;
+mod last_will_delivery;
 mod message;
+mod newest;
 mod pin;
 mod skipped;
 mod take;
-mod will;
 
 use cursor::PublishedCursor;
 pub use message::ReceivedMessage;

@@ -18,7 +18,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::domain::exit_descriptor::LivenessHandle;
+use crate::domain::pidfd::LivenessHandle;
 use crate::domain::registry::Registry;
 
 /// Interval at which locks are queried without a hint.

@@ -7,8 +7,8 @@ use rnet_core::{Error, MAX_NODES_PER_DOMAIN};
 
 use crate::domain::death_notes;
 use crate::domain::directory::DomainDir;
-use crate::domain::exit_descriptor::LivenessHandle;
 use crate::domain::node::{NodeMeta, PeerNode};
+use crate::domain::pidfd::LivenessHandle;
 use crate::domain::presence;
 use crate::os::process_state::is_exiting;
 use crate::os::shortage::{io_error, is_transient};

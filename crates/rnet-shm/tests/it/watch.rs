@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use rnet_core::{DomainId, NodeName};
 use rnet_shm::domain::directory::{DomainConfig, DomainDir};
-use rnet_shm::domain::exit_descriptor::LivenessHandle;
 use rnet_shm::domain::exit_watch::Watch;
 use rnet_shm::domain::node::{OwnNode, pid_namespace};
+use rnet_shm::domain::pidfd::LivenessHandle;
 use rnet_shm::domain::registry::{Changes, Departure, Registry};
 
 /// An event that does not happen within this time counts as not happening.

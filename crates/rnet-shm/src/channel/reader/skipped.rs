@@ -18,7 +18,7 @@ use rnet_ring::record::Record;
 use rnet_ring::{MAX_COMMIT_RECORDS, RecordKind};
 
 use super::duplicates::DuplicateCheck;
-use super::{ChannelError, NextRecord, Reader};
+use super::{NextRecord, Reader};
 use crate::channel::reader_stats::bump;
 use crate::os::clock;
 
@@ -59,7 +59,7 @@ impl Reader {
     }
 
     /// Whether a message is older than its publisher's lifespan.
-    fn has_expired(&self, sent_ns: u64) -> bool {
+    pub(super) fn has_expired(&self, sent_ns: u64) -> bool {
         self.filter.lifespan_ns != u64::MAX && self.is_too_old(sent_ns)
     }
 
@@ -110,7 +110,7 @@ impl Reader {
     }
 
     /// The counter for a skipped message.
-    fn skip_counter(&self, sent_ns: u64) -> &AtomicU64 {
+    pub(super) fn skip_counter(&self, sent_ns: u64) -> &AtomicU64 {
         let count = &self.slot.page().count;
         if self.has_expired(sent_ns) { &count.expired } else { &count.skipped }
     }
@@ -160,58 +160,6 @@ impl Reader {
         };
         bump(cause, lost - unwanted);
         count.next_seq.store(seq, Ordering::Relaxed);
-    }
-
-    /// Finds the newest message, which [`Reader::take`] then hands out and [`Reader::skip_withheld`] skips,
-    /// and skips those before it. Returns when it was sent.
-    pub fn find_newest(&mut self) -> Result<Option<u64>, ChannelError> {
-        if !self.prepare()? {
-            return Ok(None);
-        }
-        let newest = self.map.control().tail.last.load(Ordering::Acquire);
-        if newest > self.log.position() {
-            self.skip_withheld();
-            self.log.seek_newest(self.map.log());
-        }
-        let mut record = match self.next_record()? {
-            Some(record) => record,
-            None => match self.found_nothing()? {
-                Some(will) => will,
-                None => return Ok(None),
-            },
-        };
-        if self.has_will() {
-            // This record is newer.
-            self.next = NextRecord::Withheld(record);
-            self.skip_withheld();
-            let Some(will) = self.found_nothing()? else { return Ok(None) };
-            record = will;
-        }
-        let lost = self.log.take_lost();
-        if lost != 0 {
-            bump(self.skip_counter(record.time_ns), self.lost_without_duplicates(lost, &record));
-        }
-        if self.is_duplicate(&record) {
-            // Everything that its publisher has sent so far was received.
-            self.seen_lost = self.map.known_lost();
-            self.drop_duplicate(&record);
-            return Ok(None);
-        }
-        // Counted now: this record may be the last one of a publisher that has left.
-        if self.has_unseen_lost() {
-            self.count_known_lost();
-        }
-        self.count_known_lost_of(&record);
-        self.slot.page().count.next_seq.store(record.seq, Ordering::Relaxed);
-        if self.has_expired(record.time_ns) {
-            // A newer record does not exist either.
-            self.note_origin(&record);
-            self.skip(record.seq, record.time_ns);
-            self.finish_skip(record.kind);
-            return Ok(None);
-        }
-        self.next = NextRecord::Withheld(record);
-        Ok(Some(record.time_ns))
     }
 
     /// Skips the message that [`Reader::find_newest`] found, or that waits for a pin.

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::LAYOUT_VERSION;
 use crate::domain::directory::DomainDir;
-use crate::domain::exit_descriptor::WeakLivenessHandle;
+use crate::domain::pidfd::WeakLivenessHandle;
 use crate::domain::presence;
 use crate::domain::weak_cache::WeakCache;
 use crate::os::bell::Bells;

@@ -1,5 +1,5 @@
 //! The last will of a publisher: a message that its subscribers read after its process has died
-//! (`channel/reader/will.rs`).
+//! (`channel/reader/last_will_delivery.rs`).
 //!
 //! It is stored in the publisher's file, in separate pages before the log. So every matched subscriber has it
 //! mapped when the publisher dies, even if the file's name was removed. docs/design/shm-layout.md draws it.
