@@ -11,6 +11,7 @@ from robot.verdict import State
 
 WINDOW_NS = 250_000_000  # short relative to the outage, so that one window settles and another holds within it
 SETTLE_NS = 1_000_000_000  # after a controller took over: it blends in for START_S = 0.5 s
+MIN_CLOSED = 2  # windows, before the outage and after it
 MIN_CLOSED_SHARE = 0.5  # single windows may be late on a busy machine; an open loop has no closed window
 # From the cable cut to the safe hold, in simulated time: 10 ms for the last torques and for catch-up steps.
 HOLD_DEADLINE_MS = TIMEOUT_NS * 1e-6 + 10
@@ -91,18 +92,22 @@ class OutageRecord:
         return found
 
     def has_closed(self):
-        """True if the loop was closed before the outage, or, once it was repaired, after the outage."""
+        """True if the loop closed as it should before the outage, or, once it was repaired, after the outage."""
         if self.restarted_ns is None:
             from_ns = self.begin_ns
         elif (again_ns := self.driven_again_ns()) is None:
             return False
         else:
             from_ns = again_ns + SETTLE_NS // 2
-        return CLOSED in self._states(from_ns, time.monotonic_ns())
+        return not any(self._closed("", from_ns, time.monotonic_ns()))
+
+    def has_ended(self):
+        """True if the robot fell or was abandoned: it does not close the loop again."""
+        return any(v["state"] in (FALLEN, ABANDONED) for v in self.verdicts)
 
     def _closed(self, when, from_ns, until_ns):
         states = self._states(from_ns, until_ns)
-        if states.count(CLOSED) < max(1, self.min_closed_share * len(states)):
+        if states.count(CLOSED) < max(MIN_CLOSED, self.min_closed_share * len(states)):
             yield f"the loop did not close {when} ({self._count(states)})"
 
     def _at(self, verdict):

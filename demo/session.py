@@ -229,7 +229,8 @@ class Demo:
     def _continue_until_closed(self, until):
         """Continues at least until then, and longer if the loop has not closed yet."""
         self._continue_until(until)
-        while not self.record.has_closed() and self._handle_next_report(until + CLOSE_S):
+        record = self.record
+        while not (record.has_closed() or record.has_ended()) and self._handle_next_report(until + CLOSE_S):
             pass
 
     def _handle_next_report(self, until):

@@ -197,6 +197,8 @@ def changed(thing, *path, value):
 
 def test_accepts_counts_that_agree():
     assert accounting.check(BOOKS, SENT, TALLY) == []
+    # The logger has received both queued messages meanwhile.
+    assert accounting.check(BOOKS, SENT, changed(TALLY, "/robot/force", "received", value=92)) == []
 
 
 @pytest.mark.parametrize("key", ["received", "skipped", "queued", "owed"])
@@ -217,7 +219,7 @@ def test_detects_different_count_of_sender():
     assert problems == ["force reports 101 messages sent on /robot/force, but rnet counted 100"]
 
 
-@pytest.mark.parametrize("key, value", [("received", 91), ("missing", 7), ("disordered", 1)])
+@pytest.mark.parametrize("key, value", [("received", 89), ("received", 93), ("missing", 7), ("disordered", 1)])
 def test_detects_different_count_of_logger(key, value):
     assert len(accounting.check(BOOKS, SENT, changed(TALLY, "/robot/force", key, value=value))) == 1
 
@@ -247,6 +249,24 @@ def test_detects_hold_after_deadline(late_ms, is_late):
     # A simulation that was stopped in the meantime had no time to notice.
     late.clock[1] = (held_ns, held_ns - 5_000_000)
     assert not any("the limit is" in failure for failure in late.failures())
+
+
+@pytest.mark.parametrize(
+    "share, closed, is_enough",
+    [(0, 1, False), (0, 2, True), (judge.MIN_CLOSED_SHARE, 4, False), (judge.MIN_CLOSED_SHARE, 5, True)],
+)
+def test_waits_for_a_closed_loop(share, closed, is_enough):
+    late = outage_record(before="loop late")
+    late.min_closed_share, late.restarted_ns = share, None
+    for verdict in late.verdicts[:closed]:
+        verdict["state"] = CLOSED
+    late.verdicts = late.verdicts[:10]
+    assert late.has_closed() == is_enough and not late.has_ended()
+    # After the outage, only windows of the new controller count.
+    late.restarted_ns, late.changes = 16 * WINDOW_NS, [(0, True), (10 * WINDOW_NS, False)]
+    assert not late.has_closed()
+    late.verdicts[-1]["state"] = FALLEN
+    assert late.has_ended()
 
 
 def test_accepts_expected_outage():

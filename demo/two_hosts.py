@@ -20,7 +20,7 @@ MOTORS, CONTROL = "motors", "control"
 CUT_S = 2.0
 STATUS_S = 5.0
 # A torque that is 20 ms late counts as lost, and more processes are between it and its state than on one
-# host: on a slow machine most windows are late. One closed window shows that the loop can close.
+# host: on a slow machine most windows are late. judge.MIN_CLOSED windows are waited for.
 MIN_CLOSED_SHARE = 0
 # A watcher on each host keeps its counts.
 WATCHERS = {MOTORS: "watcher", CONTROL: "watcher2"}
