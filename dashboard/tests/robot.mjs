@@ -62,6 +62,13 @@ export class Robot {
     this.spawn(RNET, ["blackbox", "run", "--trigger", "death", "--after", "0.2", "--output", `${this.dir}/blackbox`]);
   }
 
+  /** Kills the dashboard, and waits until its port is free. */
+  async kill_server() {
+    const ended = new Promise((done) => this.server.once("exit", done));
+    this.server.kill("SIGKILL");
+    await ended;
+  }
+
   /** Starts the dashboard; returns the address of its page. */
   async serve(...options) {
     const server = this.spawn(RNET, ["dashboard", "--recordings", this.dir, ...(options.includes("--port") ? [] : ["--port", "0"]), ...options]);

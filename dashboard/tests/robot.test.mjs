@@ -272,7 +272,7 @@ test("a node that is killed turns red", { skip }, async () => {
 test("the page reconnects when the server returns", { skip }, async () => {
   const { page } = await opened("topics");
   const port = new URL(url).port;
-  robot.server.kill("SIGKILL");
+  await robot.kill_server();
   await page.locator(".page.stale").waitFor();
   await page.getByRole("alert").filter({ hasText: "Not connected" }).waitFor();
   await robot.serve("--port", port);
@@ -282,7 +282,7 @@ test("the page reconnects when the server returns", { skip }, async () => {
 });
 
 test("a read-only dashboard offers no changes", { skip }, async () => {
-  robot.server.kill("SIGKILL");
+  await robot.kill_server();
   url = await robot.serve("--read-only");
   const { page } = await opened("params");
   await page.getByText("read-only", { exact: true }).waitFor();
