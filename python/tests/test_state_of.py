@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import threading
@@ -120,6 +121,26 @@ def test_a_host_that_is_not_there_is_named(node: Callable[..., rnet.Node]) -> No
             desk.state_of(name)
     with pytest.raises(rnet.errors.BadValueError):
         desk.state_of("nobody", timeout=-1)
+
+
+def test_a_signal_handler_may_read_keys_while_they_are_mirrored(node: Callable[..., rnet.Node]) -> None:
+    nobody = node("desk").state_of("nobody", timeout=0.8)
+    read = []
+
+    def handler(*_: object) -> None:
+        with pytest.raises((rnet.errors.HomeAwayError, rnet.WaitTimeoutError)) as raised:
+            nobody.get("/a")
+        read.append(raised.value)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises((rnet.errors.HomeAwayError, rnet.WaitTimeoutError)):
+            nobody.mirror("/a")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(read) == 1
 
 
 def test_it_is_closed_with_its_node_while_others_ask(node: Callable[..., rnet.Node]) -> None:

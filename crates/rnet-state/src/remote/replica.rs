@@ -160,20 +160,29 @@ impl Replica {
     /// Waits for the current keys; `Interrupted` once `stop` returns `true`.
     pub(super) fn wait_until_known(&self, limit: Duration, stop: impl Fn() -> bool) -> Result<()> {
         let begun = Instant::now();
-        let mut state = lock(&self.shared.state);
+        let unknown =
+            |state: &mut ReplicaState| state.known_boot_ns.is_none() && state.error.is_none();
         loop {
+            let left = limit.saturating_sub(begun.elapsed());
+            let state = lock(&self.shared.state);
+            let (state, _) = self
+                .shared
+                .changed
+                .wait_timeout_while(state, left.min(CHECK_INTERVAL), unknown)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             match (&state.error, state.known_boot_ns) {
                 (_, Some(_)) => return Ok(()),
                 (Some(error), None) => return Err(error.clone()),
-                (None, None) if stop() => return Err(Error::Interrupted),
+                (None, None) if left.is_zero() => {
+                    return Err(self.shared.timeout("its keys", limit));
+                }
                 (None, None) => {}
             }
-            let left = limit.saturating_sub(begun.elapsed()).min(CHECK_INTERVAL);
-            if left.is_zero() {
-                return Err(self.shared.timeout("its keys", limit));
+            // Without the lock: it may run code of the user that reads the state.
+            drop(state);
+            if stop() {
+                return Err(Error::Interrupted);
             }
-            let waited = self.shared.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
     }
 
