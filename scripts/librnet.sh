@@ -12,10 +12,11 @@ usage() {
     exit 2
 }
 profile=debug build=(cargo build --package rnet-c) archive=
-case "$#${1-}" in
-1*) ;;
-2--release) profile=release build+=(--release) && shift ;;
-3--from) archive=$(realpath "$2") && shift 2 ;;
+case "$# ${1-}" in
+'1 -'*) usage ;;
+'1 '*) ;;
+'2 --release') profile=release build+=(--release) && shift ;;
+'3 --from') archive=$(realpath "$2") && shift 2 ;;
 *) usage ;;
 esac
 out=$(realpath -m "$1")
@@ -27,7 +28,7 @@ if [ -z "$archive" ]; then
     archive=${CARGO_TARGET_DIR:-target}/$profile/librnet_c.a
 fi
 newest=$(ls -t "$archive" "$map" scripts/librnet.sh | head -n 1)
-if [ "$out/librnet.so.1" -nt "$newest" ]; then exit; fi
+if [ "$out/librnet.so.1" -nt "$newest" ] && [ "$(cat "$out/made-of" 2>/dev/null)" = "$archive" ]; then exit; fi
 mkdir -p "$out"
 work=$(mktemp -d "$out/link.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -48,3 +49,4 @@ ${CC:-cc} -shared -o "$work/librnet.so.1" -Wl,-soname,librnet.so.1 -Wl,--version
 ln -s librnet.so.1 "$work/librnet.so"
 # Into new files: a running program keeps what it has mapped.
 mv -f "$work"/librnet.{a,so,so.1} "$out"
+echo "$archive" >"$out/made-of"

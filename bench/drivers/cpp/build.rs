@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// Folder of librnet.so; `make build-c-release` and bench/setup.sh build it. It is linked dynamically: a program
+/// Folder of librnet.so; bench/setup.sh builds it. It is linked dynamically: a program
 /// with two copies of Rust's standard library has no other way.
 const LIBRNET: &str = "../../../target/release/c";
 const HEADERS: [&str; 2] = ["../../../cpp/include", "../../../crates/rnet-c/include"];

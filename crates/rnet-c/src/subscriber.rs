@@ -145,7 +145,7 @@ impl Receiving {
         let sample = unsafe { rnet_sample::borrowed(sample) };
         // It is `None`: nothing is to be dropped a second time.
         std::mem::forget(self.current.replace(sample));
-        Ok(self.current.as_ref().map_or(std::ptr::null(), std::ptr::from_ref))
+        Ok(self.current_pointer())
     }
 
     /// As [`Receiving::recv`], for a subscriber with a descriptor.
@@ -171,10 +171,16 @@ impl Receiving {
         Ok(self.set_current(sample.map(rnet_sample::owned)))
     }
 
+    /// The sample that the user reads; null for none. Functions that read its names write to it.
+    #[inline]
+    fn current_pointer(&mut self) -> *const rnet_sample {
+        self.current.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut).cast_const()
+    }
+
     /// The sample that the user reads from now on; null for none.
     fn set_current(&mut self, sample: Option<rnet_sample>) -> *const rnet_sample {
         self.current = sample;
-        self.current.as_ref().map_or(std::ptr::null(), std::ptr::from_ref)
+        self.current_pointer()
     }
 }
 
