@@ -9,14 +9,14 @@ use rnet::TopicName;
 
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::service::DataArgs;
 use crate::service::list::{self, Kind};
+use crate::service::{DataArgs, ListArgs};
 use crate::shared_args::{NodeArg, seconds};
 
 #[derive(Debug, Subcommand)]
 pub enum ActionCommand {
     /// List the actions
-    List(ActionListArgs),
+    List(ListArgs),
     /// Show types, servers and clients of an action
     Info {
         /// The action
@@ -26,13 +26,6 @@ pub enum ActionCommand {
     Send(SendArgs),
     /// Cancel all goals of an action, from any client
     Cancel(CancelArgs),
-}
-
-#[derive(Debug, Args)]
-pub struct ActionListArgs {
-    /// Show the types
-    #[arg(short = 't', long)]
-    pub show_types: bool,
 }
 
 /// Send a goal and print its feedback and result.
@@ -69,7 +62,7 @@ pub struct CancelArgs {
 
 pub fn run(context: &mut Context, command: ActionCommand) -> Outcome {
     match command {
-        ActionCommand::List(args) => list::list(context, Kind::Action, args.show_types, false),
+        ActionCommand::List(args) => list::list(context, Kind::Action, &args),
         ActionCommand::Info { action } => list::info(context, Kind::Action, action.as_str()),
         ActionCommand::Send(args) => send::run(context, &args),
         ActionCommand::Cancel(args) => send::cancel(context, &args),

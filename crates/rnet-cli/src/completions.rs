@@ -88,11 +88,17 @@ fn topics(context: &mut Context) -> Outcome<Vec<String>> {
 }
 
 fn services(context: &mut Context) -> Outcome<Vec<String>> {
-    Ok(Kind::Service.names(&take_snapshot(context)?).into_iter().map(str::to_owned).collect())
+    servers(context, Kind::Service)
 }
 
 fn actions(context: &mut Context) -> Outcome<Vec<String>> {
-    Ok(Kind::Action.names(&take_snapshot(context)?).into_iter().map(str::to_owned).collect())
+    servers(context, Kind::Action)
+}
+
+fn servers(context: &mut Context, kind: Kind) -> Outcome<Vec<String>> {
+    let snapshot = take_snapshot(context)?;
+    let names = kind.names(&snapshot).into_iter().filter(|name| !is_internal(name));
+    Ok(names.map(str::to_owned).collect())
 }
 
 fn nodes(context: &mut Context) -> Outcome<Vec<String>> {

@@ -17,7 +17,7 @@ use crate::shared_args::{NodeArg, seconds};
 #[derive(Debug, Subcommand)]
 pub enum ServiceCommand {
     /// List the services
-    List(ServiceListArgs),
+    List(ListArgs),
     /// Show types, servers and clients of a service
     Info {
         /// The service
@@ -33,13 +33,16 @@ pub enum ServiceCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct ServiceListArgs {
+pub struct ListArgs {
     /// Show the types
     #[arg(short = 't', long)]
     pub show_types: bool,
     /// Show the number of servers and clients
     #[arg(short, long)]
     pub verbose: bool,
+    /// Also list those of robot-net itself, under /_rnet/
+    #[arg(short, long)]
+    pub all: bool,
 }
 
 /// Call a service.
@@ -91,9 +94,7 @@ pub struct DataArgs {
 
 pub fn run(context: &mut Context, command: ServiceCommand) -> Outcome {
     match command {
-        ServiceCommand::List(args) => {
-            list::list(context, Kind::Service, args.show_types, args.verbose)
-        }
+        ServiceCommand::List(args) => list::list(context, Kind::Service, &args),
         ServiceCommand::Info { service } => list::info(context, Kind::Service, service.as_str()),
         ServiceCommand::Type { service } => list::type_of(context, service.as_str()),
         ServiceCommand::Call(args) => call::run(context, &args),

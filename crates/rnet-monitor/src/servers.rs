@@ -1,6 +1,6 @@
 //! Servers of services and actions.
 
-use rnet::inspect::{CallType, ServerInfo, Snapshot, is_internal};
+use rnet::inspect::{CallType, ServerInfo, Snapshot};
 use serde_json::{Map, Value, json};
 
 /// What a server offers. An action is a service, too: that of its goals and results.
@@ -56,13 +56,12 @@ impl ServerKind {
         snapshot.servers().into_iter().filter(is_it).collect()
     }
 
-    /// The names of all servers, except those of robot-net itself.
+    /// The names of all servers.
     #[must_use]
     pub fn names(self, snapshot: &Snapshot) -> Vec<&str> {
         let servers = snapshot.servers().into_iter();
         let servers = servers.filter(|of| self == ServerKind::Service || of.feedback.is_some());
-        let names = servers.map(|server| server.service).filter(|name| !is_internal(name));
-        let mut names: Vec<&str> = names.collect();
+        let mut names: Vec<&str> = servers.map(|server| server.service).collect();
         names.dedup();
         names
     }

@@ -1,4 +1,5 @@
-//! Calls whose server was lost: they end with `ServerLost`, or with the error that hides their answers.
+//! Lost servers and lost messages of servers: calls end with `ServerLost`, or with the error that hides their
+//! answers; a goal that has lost feedback continues.
 
 use rnet_core::Error;
 

@@ -27,7 +27,8 @@ pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
     let (given, action) = (read_request(&args.data)?, args.action.as_str());
     let begun = Instant::now();
     let limit = args.timeout.unwrap_or(Duration::MAX);
-    let types = types(context, action, limit, |server| types_or_service(server, begun))??;
+    let types =
+        types(context, Kind::Action, action, limit, |server| types_or_service(server, begun))??;
     let [goal_type, feedback_type, result_type] = &types;
     let goal = encode_request(action, given, goal_type)?;
     let node = context.node("action", &args.own_node)?;
@@ -98,7 +99,7 @@ pub fn cancel(context: &mut Context, args: &CancelArgs) -> Outcome {
     let action = args.action.as_str();
     let there =
         Kind::Action.servers(&snapshot_with_server(Kind::Action, context, action)?, action).len();
-    let types = types(context, action, args.timeout, known_types)?;
+    let types = types(context, Kind::Action, action, args.timeout, known_types)?;
     let node = context.node("action", &args.own_node)?;
     let client = client(&node, action, &types)?;
     let reached = || Ok((client.server_count() >= there).then_some(()));

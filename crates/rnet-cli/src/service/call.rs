@@ -41,7 +41,8 @@ pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
     let given = read_request(&args.data)?;
     let service = args.service.as_str();
     let begun = Instant::now();
-    let (request_type, reply_type) = types(context, service, args.timeout, known_types)?;
+    let (request_type, reply_type) =
+        types(context, Kind::Service, service, args.timeout, known_types)?;
     let request = encode_request(service, given, &request_type)?;
     let node = context.node("service", &args.own_node)?;
     let client = node
@@ -89,6 +90,7 @@ pub fn read_request(args: &DataArgs) -> Outcome<RequestInput> {
 /// The types of a service, as soon as `known` finds them for a server.
 pub fn types<T>(
     context: &Context,
+    kind: Kind,
     service: &str,
     timeout: Duration,
     known: impl Fn(&ServerInfo<'_>) -> Option<T>,
@@ -100,7 +102,7 @@ pub fn types<T>(
         let snapshot = domain.snapshot()?;
         let servers = Kind::Service.servers(&snapshot, service);
         if servers.is_empty() && !std::mem::replace(&mut said, true) {
-            hint = did_you_mean(service, Kind::Service.names(&snapshot).into_iter());
+            hint = did_you_mean(service, kind.names(&snapshot).into_iter());
             let hint = hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
             context.eprintln(format_args!("{service} has no server yet; waiting{hint}"));
         }

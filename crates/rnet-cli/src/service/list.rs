@@ -1,9 +1,10 @@
 //! `rnet service list`, `info` and `type`, and `rnet action list` and `info`.
 
-use rnet::inspect::Snapshot;
+use rnet::inspect::{Snapshot, is_internal};
 pub use rnet_monitor::servers::ServerKind as Kind;
 use serde_json::json;
 
+use super::ListArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::snapshot::{not_found, take_snapshot};
@@ -21,10 +22,12 @@ pub fn snapshot_with_server(kind: Kind, context: &Context, name: &str) -> Outcom
 }
 
 /// Lists names, or all details of each.
-pub fn list(context: &mut Context, kind: Kind, show_types: bool, verbose: bool) -> Outcome {
+pub fn list(context: &mut Context, kind: Kind, args: &ListArgs) -> Outcome {
+    let ListArgs { show_types, verbose, all } = *args;
     let (domain, snapshot) = take_snapshot(context)?;
     let (word, plural) = (kind.word(), format!("{}s", kind.word()));
-    let names = kind.names(&snapshot);
+    let mut names = kind.names(&snapshot);
+    names.retain(|name| all || !is_internal(name));
     if names.is_empty() {
         domain::report_none_found(context, &plural)?;
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rnet::MessageType;
 use rnet_format::suggestions::did_you_mean;
 use rnet_format::text::escape_controls;
 use rnet_format::{Failure, Outcome};
@@ -76,11 +77,13 @@ fn split<'a>(recording: &Recording, given: &'a str) -> Outcome<(&'a str, &'a str
     let why = match fields_of {
         Some(channel) => {
             let fields = channel.number_fields().map_err(|e| Failure::Failed(e.to_string()))?;
-            let fields =
-                if fields.is_empty() { "no single numbers".into() } else { fields.join(", ") };
-            format!(
-                "select a field of {given}: it has {fields}; an element of a list is {given}.NAME[0]"
-            )
+            match (fields.is_empty(), channel.message_type()) {
+                (_, Ok(MessageType::Raw)) => format!("{given} has raw bytes, without fields"),
+                (true, _) => format!(
+                    "{given} has no single numbers; an element of a list is {given}.NAME[0]"
+                ),
+                (false, _) => format!("select a field of {given}: it has {}", fields.join(", ")),
+            }
         }
         None => {
             let topic = given.split('.').next().unwrap_or(given);

@@ -10,7 +10,7 @@
 //! | [`trie`] | from a key to its slot |
 //! | [`journal`] | the order of all changes: revisions, followers, leases |
 //! | [`resolve`] | the committed value of a slot |
-//! | [`read`], [`commit`], [`transaction`] | reading; writing one key, and several |
+//! | [`read`], [`conditional_write`], [`transaction`] | reading; writing one key, and several |
 //! | [`dead_process`] | cleanup after dead processes |
 //!
 //! A slot refers to an immutable leaf. A write prepares a new leaf and sets the slot to it by one

@@ -16,10 +16,10 @@ const RETAKE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl<T: Message + ?Sized> Driver<T> {
     /// Takes authority again once it has ended, with the same priority and lease; waits for a receiver, for
-    /// at most [`DriveBuilder::timeout`]. A driver that is in force keeps its authority.
+    /// at most [`DriveBuilder::timeout`](super::DriveBuilder::timeout). A driver that is in force keeps its authority.
     ///
     /// # Errors
-    /// As [`DriveBuilder::take`].
+    /// As [`DriveBuilder::take`](super::DriveBuilder::take).
     pub fn retake(&mut self) -> Result<()> {
         let begun = Instant::now();
         while !self.retake_step(begun, self.timeout)? {}
