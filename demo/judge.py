@@ -16,8 +16,9 @@ MIN_CLOSED_SHARE = 0.5  # single windows may be late on a busy machine; an open 
 # From the cable cut to the safe hold, in simulated time: 10 ms for the last torques and for catch-up steps.
 HOLD_DEADLINE_MS = TIMEOUT_NS * 1e-6 + 10
 
-CLOSED, HELD, FALLEN, ABANDONED = (
-    state.value for state in (State.LOOP_CLOSED, State.HELD_SAFE, State.FALLEN, State.ABANDONED)
+CLOSED, HELD, FALLEN, ABANDONED, SETTLING = (
+    state.value
+    for state in (State.LOOP_CLOSED, State.HELD_SAFE, State.FALLEN, State.ABANDONED, State.SETTLING)
 )
 
 
@@ -30,9 +31,10 @@ class OutageRecord:
         repair="the controller was restarted",
         deadline_ms=None,
         min_closed_share=MIN_CLOSED_SHARE,
+        judges_settling=True,
     ):
         self.outage, self.repair, self.deadline_ms = outage, repair, deadline_ms
-        self.min_closed_share = min_closed_share
+        self.min_closed_share, self.judges_settling = min_closed_share, judges_settling
         self.begin_ns = self.killed_ns = self.restarted_ns = self.end_ns = None
         self.verdicts = []  # reports of the simulation: at_ns (end of the window), state, ...
         self.changes = []  # (at_ns, True if the controller took over, False if the safe hold did)
@@ -107,7 +109,8 @@ class OutageRecord:
 
     def _closed(self, when, from_ns, until_ns):
         states = self._states(from_ns, until_ns)
-        if states.count(CLOSED) < max(MIN_CLOSED, self.min_closed_share * len(states)):
+        judged = [state for state in states if self.judges_settling or state != SETTLING]
+        if states.count(CLOSED) < max(MIN_CLOSED, self.min_closed_share * len(judged)):
             yield f"the loop did not close {when} ({self._count(states)})"
 
     def _at(self, verdict):

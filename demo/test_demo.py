@@ -18,7 +18,7 @@ import judge
 import picture
 import pytest
 from domain import Domain
-from judge import ABANDONED, CLOSED, FALLEN, HELD, WINDOW_NS
+from judge import ABANDONED, CLOSED, FALLEN, HELD, SETTLING, WINDOW_NS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUMMARY = ROOT / "target" / "demo" / "summary.json"
@@ -267,6 +267,22 @@ def test_waits_for_a_closed_loop(share, closed, is_enough):
     assert not late.has_closed()
     late.verdicts[-1]["state"] = FALLEN
     assert late.has_ended()
+
+
+@pytest.mark.parametrize("state, fails", [(SETTLING, False), ("loop late", True), (HELD, True)])
+def test_two_hosts_may_settle_but_not_be_late(state, fails):
+    record = outage_record(before=state)
+    record.min_closed_share, record.judges_settling = 0.25, False
+    for verdict in record.verdicts[:2]:
+        verdict["state"] = CLOSED
+    assert any("did not close before" in failure for failure in record.failures()) == fails
+
+
+@pytest.mark.parametrize("node, is_settled", [("/battery", True), ("/logger", False)])
+def test_logger_leaves_no_message_when_counts_are_final(node, is_settled):
+    books = changed(BOOKS, "subscriptions", 0, "node", value=node)
+    books["subscriptions"][0].update(received=10, skipped=80)
+    assert accounting.is_settled(books) == is_settled
 
 
 def test_accepts_expected_outage():

@@ -38,7 +38,7 @@ def test_robot_is_held_while_cable_is_cut_and_losses_are_counted():
         for name, topic in seen["topics"].items():
             assert topic["crossed"] > 0, name
             # The clocks of the hosts are 5000 s apart.
-            assert 0 < topic["latency_us"]["p50"] < 1e7, name
+            assert 0 < topic["latency_us"]["p50"] < 1e6, name
     # 10,000 messages a second for 2 s: more than any log here holds.
     assert sum(summary["hosts"]["control"]["topics"]["/robot/force"]["lost"].values()) > 0
 

@@ -25,7 +25,7 @@ readonly map=crates/rnet-c/rnet.map
 
 if [ -z "$archive" ]; then
     "${build[@]}"
-    archive=${CARGO_TARGET_DIR:-target}/$profile/librnet_c.a
+    archive=$(realpath "${CARGO_TARGET_DIR:-target}/$profile/librnet_c.a")
 fi
 newest=$(ls -t "$archive" "$map" scripts/librnet.sh | head -n 1)
 if [ "$out/librnet.so.1" -nt "$newest" ] && [ "$(cat "$out/made-of" 2>/dev/null)" = "$archive" ]; then exit; fi
