@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use ring::digest::{SHA256, digest};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
-use rustls::{CertificateError, ClientConfig, InconsistentKeys, ServerConfig};
+use rustls::{ClientConfig, InconsistentKeys, ServerConfig};
 
 use crate::files::{self, PUBLIC_FILE, Pem, pem_block};
 use crate::tls::AuthorityVerifier;
 use crate::token::TOKEN_LABEL;
-use crate::{HostCertificate, KeyError, Result, Revocations, Token, certificate, hex, utc_date};
+use crate::{HostCertificate, KeyError, Result, Revocations, Token, certificate, hex};
 
 const CERTIFICATE_LABEL: &str = "CERTIFICATE";
 const KEY_LABEL: &str = "PRIVATE KEY";
@@ -81,7 +81,8 @@ impl KeysFile {
             }
             why => wrong(&why.to_string()),
         };
-        let verifier = AuthorityVerifier::new(authority.contents.clone().into()).map_err(tls)?;
+        let verifier =
+            AuthorityVerifier::new(authority.contents.clone().into(), id.clone()).map_err(tls)?;
         let verifier = Arc::new(verifier);
         let chain = || vec![CertificateDer::from(host.contents.clone())];
         let private = || PrivateKeyDer::Pkcs8(key.contents.clone().into());
@@ -153,22 +154,7 @@ impl KeysFile {
         let Some(der) = certificates.first() else {
             return Err(KeyError::Certificate("the host sent none".to_owned()));
         };
-        let peer = HostCertificate::from_der(der)?;
-        let Err(why) = self.verifier.verify(der, UnixTime::now()) else { return Ok(peer) };
-        use CertificateError as C;
-        let HostCertificate { name, not_before, not_after, .. } = peer;
-        Err(match why {
-            rustls::Error::InvalidCertificate(C::Expired | C::ExpiredContext { .. }) => {
-                KeyError::Expired { name, date: utc_date(not_after) }
-            }
-            rustls::Error::InvalidCertificate(C::NotValidYet | C::NotValidYetContext { .. }) => {
-                KeyError::NotYetValid { name, date: utc_date(not_before) }
-            }
-            rustls::Error::InvalidCertificate(C::UnknownIssuer | C::BadSignature) => {
-                KeyError::Foreign { name, authority: self.authority.clone() }
-            }
-            why => KeyError::Certificate(why.to_string()),
-        })
+        self.verifier.verify(der, UnixTime::now())
     }
 
     /// The newest known revocation list: that of the keys file, or of the file beside it,
@@ -222,7 +208,8 @@ impl KeysFile {
         &self.tokens
     }
 
-    fn revocations_path(&self) -> PathBuf {
+    /// The path of the newest revocation list.
+    pub fn revocations_path(&self) -> PathBuf {
         let mut path = OsString::from(&self.path);
         path.push(".crl");
         path.into()

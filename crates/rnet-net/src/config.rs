@@ -52,6 +52,9 @@ pub struct Config {
     pub lost_after: Duration,
     /// Whether the link may reach beyond this host, although it is neither encrypted nor authenticated.
     pub insecure: bool,
+    /// The keys file, with which the link is encrypted and authenticated; `None` without one, and always if
+    /// `insecure` is set.
+    pub keys: Option<PathBuf>,
     /// What may cross. The first matching rule decides; topics that match none may cross.
     pub rules: Vec<Rule>,
     /// The shape in which topics cross. The first matching entry decides.
@@ -331,13 +334,15 @@ impl Config {
     /// # Errors
     /// The setting that reaches beyond this host without permission, and how to allow it.
     pub fn check_insecure(&self) -> Result<(), String> {
-        let Some(setting) = self.exposing_setting().filter(|_| !self.insecure) else {
+        let is_allowed = self.insecure || self.keys.is_some();
+        let Some(setting) = self.exposing_setting().filter(|_| !is_allowed) else {
             return Ok(());
         };
         Err(format!(
             "{setting} reaches beyond this host, and the link is neither encrypted nor authenticated: anyone who \
-             reaches its ports can read, publish and call. On a private network, set insecure = true under [network] \
-             in robot.toml, or RNET_INSECURE=1"
+             reaches its ports can read, publish and call. Give the hosts keys (`rnet keys add-host NAME`, \
+             docs/guide/security.md); or, on a private network, set insecure = true under [network] in robot.toml, or \
+             RNET_INSECURE=1"
         ))
     }
 

@@ -11,6 +11,7 @@ pub mod config;
 #[doc(hidden)]
 pub mod in_memory_transport;
 pub mod link;
+pub mod secure;
 pub mod stream;
 mod transport;
 pub mod wire;

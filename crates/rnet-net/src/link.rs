@@ -298,6 +298,17 @@ impl Sink for LinkContext {
         let _ = self.events.send(Event::HostDown(presence));
     }
 
+    fn on_refused(&self, host: HostId, why: &str) {
+        let what = format!("host {host}");
+        let _ = self.events.send(Event::Problem(rnet::Error::BadValue { what, why: why.into() }));
+    }
+
+    fn on_key_problem(&self, what: &str) {
+        let problem =
+            rnet::Error::BadValue { what: "the keys of this host".into(), why: what.into() };
+        let _ = self.events.send(Event::Problem(problem));
+    }
+
     fn on_incompatible(&self, domain: &DomainId, version: u32, is_there: bool) {
         let mut why = Vec::new();
         if domain.as_str() != self.domain {

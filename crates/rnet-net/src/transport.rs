@@ -3,8 +3,10 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use rnet::{DomainId, Lane};
+use rnet_keys::HostCertificate;
 
 use crate::stream::Frame;
 
@@ -58,6 +60,12 @@ pub trait Transport: Send + Sync + 'static {
     fn half_connected(&self) -> Vec<(HostId, Lane)> {
         Vec::new()
     }
+
+    /// What a host has proved about itself; `None` on a network without keys, where nothing is restricted.
+    fn identity(&self, host: HostId) -> Option<Arc<HostCertificate>> {
+        let _ = host;
+        None
+    }
 }
 
 /// Receives the events of the network. The calls of one lane come from one thread at a time and must not
@@ -71,6 +79,16 @@ pub trait Sink: Send + Sync + 'static {
 
     /// A link is gone, or is not heard any more.
     fn on_down(&self, presence: Presence);
+
+    /// A host is refused, or refuses this one, because of its keys.
+    fn on_refused(&self, host: HostId, why: &str) {
+        let _ = (host, why);
+    }
+
+    /// Something is wrong with the keys of this host.
+    fn on_key_problem(&self, what: &str) {
+        let _ = what;
+    }
 
     /// Links of another domain or wire version are present, or the last one of this kind is gone.
     fn on_incompatible(&self, domain: &DomainId, version: u32, is_there: bool) {

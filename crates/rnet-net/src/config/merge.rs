@@ -41,7 +41,11 @@ pub(super) fn load(
 ) -> Result<Config, ConfigError> {
     let file = find(overrides.config.as_deref(), env)?;
     let parsed = file.map(|file| parse::parse(&file.text, file.path)).transpose()?;
-    merge(overrides, env, parsed.unwrap_or_default())
+    let mut config = merge(overrides, env, parsed.unwrap_or_default())?;
+    if !config.insecure {
+        config.keys = config.keys.or_else(rnet_keys::default_keys_path);
+    }
+    Ok(config)
 }
 
 pub(super) fn merge(
@@ -90,6 +94,10 @@ pub(super) fn merge(
         },
         None => file.insecure.unwrap_or(false),
     };
+    let keys = match word(&None, "", "RNET_KEYS")? {
+        Some((path, _)) => Some(PathBuf::from(path)),
+        None => file.keys,
+    };
     let host = match word(&overrides.host, "--host", "RNET_HOST")? {
         Some((name, from)) => match invalid_host_reason(&name) {
             Some(expected) => return Err(value_error(from, &expected, &name)),
@@ -137,6 +145,7 @@ pub(super) fn merge(
         interfaces,
         lost_after: lost_after.unwrap_or(DEFAULT_LOST_AFTER),
         insecure,
+        keys: keys.filter(|_| !insecure),
         rules: file.rules,
         topics: file.topics,
         file: file.path,

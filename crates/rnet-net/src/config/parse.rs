@@ -13,7 +13,7 @@ use super::{
     pattern,
 };
 
-const NETWORK_KEYS: [&str; 9] = [
+const NETWORK_KEYS: [&str; 10] = [
     "mode",
     "host",
     "interfaces",
@@ -21,6 +21,7 @@ const NETWORK_KEYS: [&str; 9] = [
     "connect",
     "lost_after_ms",
     "insecure",
+    "keys",
     "rule",
     "topic",
 ];
@@ -49,6 +50,7 @@ pub(super) struct FileSettings {
     pub connect: Vec<Endpoint>,
     pub lost_after: Option<Duration>,
     pub insecure: Option<bool>,
+    pub keys: Option<PathBuf>,
     pub rules: Vec<Rule>,
     pub topics: Vec<TopicShaping>,
 }
@@ -87,6 +89,10 @@ fn read_network(table: &Table<'_>, parsed: &mut FileSettings) -> Result<()> {
     }
     parsed.lost_after = table.optional("lost_after_ms", read_lost_after)?;
     parsed.insecure = table.optional("insecure", Entry::boolean)?;
+    let keys = table.optional("keys", |entry| entry.text("the path of a keys file"))?;
+    // A relative path is relative to the file that names it.
+    let folder = parsed.path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    parsed.keys = keys.map(|keys| folder.join(keys));
     if let Some(rules) = table.get("rule") {
         let form = "[[network.rule]] in double brackets, one per rule";
         parsed.rules = read_tables(&rules, form, read_rule)?;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rnet::{Error, Lane, now_ns};
 
+use crate::secure;
 use crate::stream::{Accept, ClockOffset};
 use crate::transport::HostId;
 use crate::wire::{Data, Document, Fragment, Header, Item, Items, WireError, decompress};
@@ -65,6 +66,13 @@ impl LinkContext {
                 }
             }
             // An invalid frame takes nothing from the stream, whatever its sender.
+            Err(_) if frame.starts_with(&secure::MAGIC.to_le_bytes()) => {
+                let what = format!("host {from}");
+                let why = "it has keys, and this host has none: copy a keys file to this host (`rnet keys add-host NAME` on \
+                           the machine of the authority)";
+                let problem = Event::Problem(Error::BadValue { what, why: why.into() });
+                let _ = self.post_event(&state, problem, 0);
+            }
             Err(error) => self.report_bad_frame(&state, &error),
         }
         state.wake_if_due();

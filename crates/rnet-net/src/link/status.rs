@@ -405,7 +405,7 @@ impl Status {
             problems: self.problems.clone(),
             connect: shared.config.connect.iter().map(ToString::to_string).collect(),
             interfaces: shared.config.interfaces.iter().map(|one| one.value.clone()).collect(),
-            insecure: shared.config.exposing_setting().is_some(),
+            insecure: shared.config.keys.is_none() && shared.config.exposing_setting().is_some(),
         }
     }
 }

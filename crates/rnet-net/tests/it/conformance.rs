@@ -8,6 +8,8 @@
 #[cfg(feature = "zenoh")]
 use crate::common;
 use crate::hosts;
+#[cfg(feature = "zenoh")]
+use crate::secure::Keys;
 
 #[path = "../../../rnet/tests/it/conformance/actor.rs"]
 mod actor;
@@ -41,6 +43,9 @@ pub mod transport;
 #[path = "../../../rnet/tests/it/conformance/typed.rs"]
 mod typed;
 
+#[cfg(feature = "zenoh")]
+use std::path::PathBuf;
+
 use rnet::LossCounts;
 use rnet::limits::MIN_LOG_LEN_BYTES;
 
@@ -60,7 +65,7 @@ pub fn room_len_bytes() -> u64 {
 /// A busy machine makes hosts silent, which these behaviors do not test.
 pub const PATIENT: &str = "[network]\nlost_after_ms = 20000";
 
-/// Hosts joined by an in-memory network, or by Zenoh on loopback addresses.
+/// Hosts joined by an in-memory network; or with keys, by Zenoh on loopback addresses.
 struct BetweenHosts<const ZENOH: bool> {
     hosts: Hosts,
     names: Vec<String>,
@@ -71,7 +76,11 @@ impl<const ZENOH: bool> Transport for BetweenHosts<ZENOH> {
         let configs = [PATIENT; HOSTS];
         #[cfg(feature = "zenoh")]
         if ZENOH {
-            return BetweenHosts { hosts: Hosts::over_zenoh(test, &configs), names: Vec::new() };
+            let keys = Keys::new();
+            let keys: Vec<PathBuf> =
+                (0..HOSTS).map(|host| keys.host(&format!("host{host}"))).collect();
+            let hosts = Hosts::over_zenoh(test, &configs, &keys);
+            return BetweenHosts { hosts, names: Vec::new() };
         }
         BetweenHosts { hosts: Hosts::with_config(test, &configs), names: Vec::new() }
     }

@@ -35,6 +35,7 @@ mod reliable_cut;
 mod rnet_link;
 #[cfg(feature = "zenoh")]
 mod rnet_link_start;
+mod secure;
 mod sinks;
 mod state;
 mod status;

@@ -1,5 +1,6 @@
 //! `rnet-link run`: waits as standby, then links.
 
+use std::io::Error;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
@@ -7,8 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rnet::bridge::HeldRole;
+use rnet_keys::KeysFile;
 use rnet_net::config::{Config, Mode, WithSource};
 use rnet_net::link::{Link, LinkError, LinkFailure, LinkOptions};
+use rnet_net::secure::{SecureNetwork, WatchedFile};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};
 
@@ -134,13 +137,19 @@ fn run_link(
     background: bool,
 ) -> Result<LinkExit, String> {
     let id = domain.location.id();
-    if config.mode == Mode::Lan {
+    let mut file = ConfigWatcher::new(options.overrides(), &config);
+    let mut keys_watch = config.keys.as_deref().map(WatchedFile::new);
+    let keys = config.keys.as_deref().map(KeysFile::load).transpose().map_err(error_text)?;
+    let mut config = config;
+    if let Some(keys) = &keys {
+        // Others know this host by its certificate.
+        config.host.clone_from(&keys.certificate().name);
+    } else if config.mode == Mode::Lan {
         eprintln!(
             "rnet-link: the network of domain {id} is \"lan\": anyone on the LAN can join it, read its topics and \
              publish on them"
         );
     }
-    let mut file = ConfigWatcher::new(options.overrides(), &config);
     // Before Zenoh reads them.
     let interfaces = WithSource::values(&config.interfaces);
     let mut addresses = (config.mode == Mode::Lan).then(|| AddressMonitor::new(&interfaces));
@@ -165,9 +174,13 @@ fn run_link(
             config: config.clone(),
             holds_role: Arc::new(move || role.holds()),
         };
-        let link = Link::open(link_options, |own, sink| {
-            ZenohNet::open(&network, own, id, sink).map_err(std::io::Error::other)
-        });
+        let open = |sink| ZenohNet::open(&network, presence, id, sink).map_err(Error::other);
+        let link = match &config.keys {
+            None => Link::open(link_options, |_, sink| open(sink)),
+            Some(keys) => {
+                Link::open(link_options, |own, sink| SecureNetwork::open(keys, own, id, sink, open))
+            }
+        };
         match link {
             Ok(link) => break link,
             // Another program took the port first.
@@ -215,6 +228,20 @@ fn run_link(
                 link.report_problem(rnet::Error::BadValue { what, why });
             }
             None => {}
+        }
+        if let Some(watch) = keys_watch.as_mut().filter(|watch| watch.has_changed()) {
+            match KeysFile::load(watch.path()) {
+                Ok(_) => {
+                    return Ok(LinkExit::Restart(format!(
+                        "{} has changed",
+                        watch.path().display()
+                    )));
+                }
+                Err(error) => link.report_problem(rnet::Error::BadValue {
+                    what: "the keys of this host (the earlier ones stay in effect)".into(),
+                    why: error.to_string(),
+                }),
+            }
         }
         if !held.holds() {
             return Err(format!(

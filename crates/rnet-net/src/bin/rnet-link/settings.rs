@@ -20,6 +20,7 @@ pub fn show(options: &Options) -> Outcome {
         "connect": texts(&config.connect),
         "lost_after_ms": config.lost_after.as_millis() as u64,
         "insecure": config.insecure,
+        "keys": config.keys,
         "refused": config.check_insecure().err(),
         "rules": config.rules.len(),
         "topics": config.topics.len(),

@@ -2,23 +2,24 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 #[cfg(feature = "zenoh")]
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-#[cfg(feature = "zenoh")]
-use rnet::DomainId;
-use rnet::Node;
 use rnet::bridge::{Home, serve_state};
 use rnet::msgs::{LinkStatus, duration_to_ns};
+use rnet::{DomainId, Node};
+use rnet_keys::KeysFile;
 use rnet_net::config::{Config, OfflineLimits};
 use rnet_net::in_memory_transport::MemoryNet;
 use rnet_net::link::{Link, LinkFailure, LinkOptions};
+use rnet_net::secure::SecureNetwork;
 #[cfg(feature = "zenoh")]
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
-use rnet_net::{HostId, Presence};
+use rnet_net::{HostId, Presence, Sink, Transport};
 
 use crate::common::{Child, LONG, Net, eventually};
 
@@ -30,6 +31,8 @@ pub struct Hosts {
     #[cfg(feature = "zenoh")]
     zenoh: Option<(Vec<std::net::Ipv4Addr>, MutexGuard<'static, ()>)>,
     offline: OfflineLimits,
+    /// The keys file of each host, if they have keys.
+    keys: Vec<PathBuf>,
     terms: Vec<u64>,
     names: Vec<String>,
     // Last: the directories are removed after their users.
@@ -78,7 +81,7 @@ impl Hosts {
 
     /// The same, joined by Zenoh: each host connects to the earlier ones.
     #[cfg(feature = "zenoh")]
-    pub fn over_zenoh(test: &str, configs: &[&str]) -> Hosts {
+    pub fn over_zenoh(test: &str, configs: &[&str], keys: &[PathBuf]) -> Hosts {
         use std::sync::atomic::{AtomicU8, Ordering};
         static NEXT: AtomicU8 = AtomicU8::new(1);
         static ALONE: Mutex<()> = Mutex::new(());
@@ -90,8 +93,25 @@ impl Hosts {
             std::net::Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed), high, low)
         };
         hosts.zenoh = Some((configs.iter().map(address).collect(), alone));
+        hosts.set_keys(keys);
         hosts.start_all(configs);
         hosts
+    }
+
+    /// Hosts with these keys, which also name them.
+    pub fn with_keys(test: &str, keys: &[PathBuf]) -> Hosts {
+        let mut hosts = Hosts::unlinked(keys.iter().map(|_| Net::new(test)).collect());
+        hosts.set_keys(keys);
+        hosts.start_all(&vec![""; keys.len()]);
+        hosts
+    }
+
+    fn set_keys(&mut self, keys: &[PathBuf]) {
+        self.keys = keys.to_vec();
+        for (host, keys) in keys.iter().enumerate() {
+            let name = KeysFile::load(keys).unwrap().certificate().name.clone();
+            self.rename(host, &name);
+        }
     }
 
     fn in_domains(domains: Vec<Net>, configs: &[&str]) -> Hosts {
@@ -107,6 +127,7 @@ impl Hosts {
             #[cfg(feature = "zenoh")]
             zenoh: None,
             offline: OfflineLimits::default(),
+            keys: Vec::new(),
             terms: vec![0; domains.len()],
             names: (0..domains.len()).map(|host| format!("host{host}")).collect(),
             domains,
@@ -134,6 +155,7 @@ impl Hosts {
             holds_role: Arc::new(|| true),
         };
         let net = self.net.clone();
+        let keys = self.keys.get(host).map(PathBuf::as_path);
         #[cfg(feature = "zenoh")]
         if let Some((addresses, _)) = &self.zenoh {
             let endpoint = |at: &std::net::Ipv4Addr| format!("tcp/{at}:7450").parse().unwrap();
@@ -145,13 +167,13 @@ impl Hosts {
             };
             let open = |presence, sink| {
                 let domain = DomainId::default();
-                ZenohNet::open(&network, presence, &domain, sink).map_err(std::io::Error::other)
+                ZenohNet::open(&network, presence, &domain, sink).map_err(io::Error::other)
             };
-            self.links[host] = Some(Link::open(options, open).unwrap());
+            self.links[host] = Some(open_link(options, keys, open));
             return;
         }
-        let link = Link::open(options, |presence, sink| Ok(net.join(presence, sink))).unwrap();
-        self.links[host] = Some(link);
+        let open = |presence, sink| Ok(net.join(presence, sink));
+        self.links[host] = Some(open_link(options, keys, open));
     }
 
     /// The home of a host's state, as `rnet-link` has it.
@@ -227,6 +249,21 @@ impl Hosts {
     pub fn heal(&self, a: usize, b: usize) {
         self.net.heal(HostId(a as u64 + 1), HostId(b as u64 + 1));
     }
+}
+
+/// Opens a link over the network that `connect` joins, with keys if there are some.
+fn open_link<T: Transport>(
+    options: LinkOptions,
+    keys: Option<&Path>,
+    connect: impl FnOnce(Presence, Arc<dyn Sink>) -> io::Result<Arc<T>>,
+) -> Link {
+    let link = match keys {
+        None => Link::open(options, connect),
+        Some(keys) => Link::open(options, |own, sink| {
+            SecureNetwork::open(keys, own, &DomainId::default(), sink, |sink| connect(own, sink))
+        }),
+    };
+    link.unwrap()
 }
 
 /// The uncertainty of the clocks of `others` other hosts, as the host of this node knows them.

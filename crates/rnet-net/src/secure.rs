@@ -1,0 +1,258 @@
+//! Secure sessions: each frame between two links is sealed with keys from a TLS handshake of these two.
+//!
+//! Zenoh delivers a frame to every subscriber of its key and does not tell which connection it came over. So
+//! a link verifies itself who has sent a frame, and only the link that it is for can read it.
+//! docs/design/secure-sessions.md draws the frames and the states.
+
+mod frame;
+mod handshake;
+mod session;
+mod watched_file;
+mod worker;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::thread::JoinHandle;
+
+use rnet::{DomainId, Lane};
+use rnet_keys::{HostCertificate, KeyError, KeysFile};
+
+use crate::stream::Frame;
+use crate::wire::MAGIC as PLAIN_MAGIC;
+use crate::{Connection, HostId, Presence, Sink, Transport};
+
+pub use watched_file::WatchedFile;
+
+pub(crate) use frame::MAGIC;
+use frame::{Content, HandshakePart, SecureFrame};
+use session::Session;
+use worker::Worker;
+
+/// Received parts and requests that may wait for the worker; others are dropped, and sent again by their
+/// sender's next attempt.
+const MAX_WAITING: usize = 1024;
+
+/// A network whose links prove who they are, over another network.
+pub struct SecureNetwork {
+    shared: Arc<Shared>,
+    worker: Option<JoinHandle<()>>,
+}
+
+/// State shared by the network, its worker, and the threads on which frames arrive.
+struct Shared {
+    own: Presence,
+    domain: String,
+    sink: Arc<dyn Sink>,
+    /// Taken at the end, because the network holds this state.
+    network: RwLock<Option<Arc<dyn Transport>>>,
+    sessions: RwLock<Sessions>,
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Sessions {
+    by_id: HashMap<u64, Arc<Session>>,
+    /// Those with which frames are sealed.
+    current: HashMap<HostId, Arc<Session>>,
+}
+
+/// What waits for the worker.
+#[derive(Default)]
+struct Waiting {
+    items: VecDeque<Item>,
+    is_closed: bool,
+}
+
+/// Something that the worker has to handle.
+enum Item {
+    Up(Presence),
+    Down(Presence),
+    Part {
+        from: HostId,
+        attempt: u64,
+        term: u64,
+        from_client: bool,
+        number: u8,
+        bytes: Vec<u8>,
+    },
+    /// A frame of a session that does not exist here.
+    UnknownSession(HostId, u64),
+    /// The other side does not know a session of this host.
+    NoSession(HostId),
+    Refused(HostId, String),
+    /// The first frame of this session was opened.
+    Confirmed(u64),
+    /// A revocation list of another host.
+    Revocations(HostId, Vec<u8>),
+    /// A frame that is not sealed.
+    Plain(HostId),
+}
+
+impl SecureNetwork {
+    /// Joins the network that `connect` opens, with the keys in this file. Other hosts are reported once
+    /// they have proved who they are.
+    ///
+    /// # Errors
+    /// Those of the keys file, of `connect`, and of starting a thread.
+    pub fn open<T: Transport>(
+        keys: &Path,
+        own: Presence,
+        domain: &DomainId,
+        sink: Arc<dyn Sink>,
+        connect: impl FnOnce(Arc<dyn Sink>) -> io::Result<Arc<T>>,
+    ) -> io::Result<Arc<Self>> {
+        let failed = |error: KeyError| io::Error::other(error);
+        let keys = KeysFile::load(keys).map_err(failed)?;
+        let revocations = keys.revocations().map_err(failed)?;
+        let shared = Arc::new(Shared {
+            own,
+            domain: domain.as_str().to_owned(),
+            sink,
+            network: RwLock::default(),
+            sessions: RwLock::default(),
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let worker = Worker::new(shared.clone(), keys, revocations);
+        let network = connect(Arc::new(Receiver(shared.clone())))?;
+        *shared.network.write().unwrap_or_else(PoisonError::into_inner) = Some(network);
+        let worker =
+            std::thread::Builder::new().name("rnet-keys".into()).spawn(move || worker.run())?;
+        Ok(Arc::new(Self { shared, worker: Some(worker) }))
+    }
+}
+
+impl Drop for SecureNetwork {
+    fn drop(&mut self) {
+        self.shared.waiting().is_closed = true;
+        self.shared.changed.notify_all();
+        if let Some(worker) = self.worker.take() {
+            let _ = worker.join();
+        }
+        let network = self.shared.network.write().unwrap_or_else(PoisonError::into_inner).take();
+        drop(network);
+    }
+}
+
+impl Transport for SecureNetwork {
+    fn send(&self, lane: Lane, to: HostId, frame: Frame) -> io::Result<()> {
+        // A frame for a host without a session is lost, as one for an absent host.
+        let Some(session) = self.shared.sessions().current.get(&to).cloned() else { return Ok(()) };
+        self.shared.send(lane, to, session.seal(Content::Link, lane, &frame))
+    }
+
+    fn connections(&self) -> Vec<Connection> {
+        self.shared.network().map(|network| network.connections()).unwrap_or_default()
+    }
+
+    fn half_connected(&self) -> Vec<(HostId, Lane)> {
+        self.shared.network().map(|network| network.half_connected()).unwrap_or_default()
+    }
+
+    fn identity(&self, host: HostId) -> Option<Arc<HostCertificate>> {
+        self.shared.sessions().current.get(&host).map(|session| session.certificate.clone())
+    }
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sessions(&self) -> RwLockReadGuard<'_, Sessions> {
+        self.sessions.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn network(&self) -> Option<Arc<dyn Transport>> {
+        self.network.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn send(&self, lane: Lane, to: HostId, frame: Vec<u8>) -> io::Result<()> {
+        match self.network() {
+            Some(network) => network.send(lane, to, frame.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn push(&self, item: Item) {
+        let mut waiting = self.waiting();
+        let may_be_dropped = !matches!(item, Item::Up(_) | Item::Down(_) | Item::Confirmed(_));
+        if may_be_dropped && waiting.items.len() >= MAX_WAITING {
+            return;
+        }
+        waiting.items.push_back(item);
+        drop(waiting);
+        self.changed.notify_all();
+    }
+
+    fn receive(&self, lane: Lane, from: HostId, frame: &[u8]) {
+        let item = match SecureFrame::decode(frame) {
+            Some(SecureFrame::Sealed { content, session, counter, header, sealed }) => {
+                let found = self.sessions().by_id.get(&session).cloned();
+                match found.filter(|session| session.peer == from) {
+                    Some(session) => {
+                        return self.open(&session, content, lane, (counter, header, sealed));
+                    }
+                    None => Item::UnknownSession(from, session),
+                }
+            }
+            Some(SecureFrame::Handshake(part)) => {
+                let HandshakePart { attempt, term, from_client, number, bytes } = part;
+                Item::Part { from, attempt, term, from_client, number, bytes: bytes.to_vec() }
+            }
+            Some(SecureFrame::NoSession(_)) => Item::NoSession(from),
+            Some(SecureFrame::Refused(text)) => Item::Refused(from, text.to_owned()),
+            None if frame.starts_with(&PLAIN_MAGIC.to_le_bytes()) => Item::Plain(from),
+            None => return,
+        };
+        self.push(item);
+    }
+
+    fn open(
+        &self,
+        session: &Session,
+        content: Content,
+        lane: Lane,
+        (counter, header, sealed): (u64, &[u8; frame::SEALED_HEADER_LEN], &[u8]),
+    ) {
+        thread_local! {
+            static OPENED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        OPENED.with_borrow_mut(|buffer| {
+            let Some(plain) = session.open(lane, counter, header, sealed, buffer) else { return };
+            if session.confirm() {
+                self.push(Item::Confirmed(session.id));
+            }
+            match content {
+                Content::Link => self.sink.on_frame(lane, session.peer, plain),
+                Content::Revocations if plain.is_empty() => {}
+                Content::Revocations => self.push(Item::Revocations(session.peer, plain.to_vec())),
+            }
+        });
+    }
+}
+
+/// Receives the events of the network below.
+struct Receiver(Arc<Shared>);
+
+impl Sink for Receiver {
+    fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
+        self.0.receive(lane, from, frame);
+    }
+
+    fn on_up(&self, presence: Presence) {
+        self.0.push(Item::Up(presence));
+    }
+
+    fn on_down(&self, presence: Presence) {
+        self.0.push(Item::Down(presence));
+    }
+
+    fn on_incompatible(&self, domain: &DomainId, version: u32, is_there: bool) {
+        self.0.sink.on_incompatible(domain, version, is_there);
+    }
+}
