@@ -19,8 +19,8 @@ use super::{Item, Shared};
 /// The interval between two looks at the revocation list, the dates and what is to be repeated.
 const TICK: Duration = Duration::from_millis(200);
 /// The first time after which an unanswered handshake is repeated; each later one is twice as long.
-const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
-const MAX_TIMEOUT: Duration = Duration::from_secs(8);
+const FIRST_TIMEOUT: Duration = Duration::from_millis(500);
+const MAX_TIMEOUT: Duration = Duration::from_secs(4);
 /// The time between two attempts with a host that refuses, or that is refused.
 const REFUSED_FOR: Duration = Duration::from_secs(2);
 /// How often the other side is asked for another handshake.
