@@ -177,7 +177,9 @@ def play_in(where: Path | None = None) -> Iterator[Play]:
     environment["RNET_STATE_DIR"] = str(base / "durable")
     environment["CMAKE_PREFIX_PATH"] = str(C_PREFIX)
     environment["PKG_CONFIG_PATH"] = str(C_PREFIX / "lib" / "pkgconfig")
-    environment.pop("RNET_GROUP", None)
+    environment["XDG_CONFIG_HOME"] = str(base / "config")
+    for name in ("RNET_GROUP", "RNET_KEYS"):
+        environment.pop(name, None)
     play = Play(folder, environment)
     try:
         yield play

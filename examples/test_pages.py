@@ -48,6 +48,7 @@ NOT_RUN = {
     ("cpp.md", "make build"): "`make build-c` installs the library of this test",
     ("cpp.md", "export CMAKE_PREFIX_PATH=$HOME/rnet"): "these tests set both",
     ("cpp.md", "colcon build --cmake-args -DCMAKE_PREFIX_PATH=$HOME/rnet"): "test_cpp.py runs it",
+    ("security.md", "ssh laptop mkdir -p .config/rnet"): "two hosts; crates/rnet-cli/tests/it/keys.rs copies the file",
     ("deploying.md", 'sudo usermod -aG rnet "$USER"'): "changes the machine's users",
 }
 

@@ -15,6 +15,7 @@ use crate::demo::DemoArgs;
 use crate::domain::DomainCommand;
 use crate::global::Global;
 use crate::graph::GraphArgs;
+use crate::keys::args::KeysCommand;
 use crate::launch::{KeeperArgs, LaunchArgs};
 use crate::link::LinkArgs;
 use crate::metrics::MetricsArgs;
@@ -110,6 +111,9 @@ pub enum Command {
     LaunchKeeper(KeeperArgs),
     /// Link this host with other hosts and show the link status
     Link(LinkArgs),
+    /// Issue, check and revoke the keys of hosts, and tokens for browsers
+    #[command(subcommand)]
+    Keys(KeysCommand),
     /// List domains and remove what dead nodes left behind
     #[command(subcommand)]
     Domain(DomainCommand),

@@ -43,6 +43,15 @@ fn message(failure: &Failure) -> String {
     }
 }
 
+/// The failure of a command that this build leaves out.
+#[cfg(not(all(feature = "keys", feature = "web")))]
+pub fn not_built_in(command: &str) -> Outcome {
+    Err(Failure::Failed(format!(
+        "this build of rnet, made by `make demo`, does not include {command}; `make build` makes a complete \
+         one, target/release/rnet"
+    )))
+}
+
 /// Prints it on stderr: as a line, or as a JSON document.
 pub fn print(failure: &Failure, json: bool) {
     match failure {

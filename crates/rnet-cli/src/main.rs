@@ -49,6 +49,7 @@ mod state;
 mod status;
 mod style;
 mod table;
+mod terminal_keys;
 mod top;
 mod topic;
 mod trace;
@@ -108,6 +109,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Launch(args) => launch::run(context, args),
         Command::LaunchKeeper(args) => launch::keeper::run(context, &args),
         Command::Link(args) => link::run(context, args),
+        Command::Keys(command) => keys::run(context, command),
         Command::Domain(command) => domain::run(context, command),
         Command::Doctor(args) => doctor::run(context, args),
         Command::Play(args) => play::run(context, &args),

@@ -18,8 +18,8 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::keys::Keys;
 use crate::shared_args::interval;
+use crate::terminal_keys::Keys;
 use crate::{signal, table};
 use terminal::Screen;
 

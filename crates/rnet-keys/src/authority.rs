@@ -23,7 +23,7 @@ use time::OffsetDateTime;
 
 use crate::certificate::{common_name, parse, right_uris};
 use crate::files::{self, PRIVATE_DIR, PRIVATE_FILE, PUBLIC_FILE, pem_block};
-use crate::keys_file::{authority_id, keys_text, revocations_pem};
+use crate::keys_file::{authority_id, keys_text};
 use crate::{
     HostCertificate, KeyError, KeysFile, Result, Revocations, Rights, Token, hex, utc_date,
 };
@@ -160,6 +160,8 @@ impl Authority {
                 certificate.der().len()
             )));
         }
+        // Before anything changes.
+        files::prepare_write(keys_path)?;
         let record = self.host_path(&request.name);
         if let Some(old) = self.hosts()?.into_iter().find(|old| old.name == request.name) {
             self.revoke_serial(&old.serial)?;
@@ -170,9 +172,6 @@ impl Authority {
         files::write_atomic(&record, &certificate.pem(), PUBLIC_FILE)?;
         let (host, key) = (certificate.pem(), key.serialize_pem());
         let text = keys_text(&host, &key, &self.certificate_pem(), &self.revocations()?, &tokens);
-        let folder = files::parent(keys_path);
-        let created = DirBuilder::new().recursive(true).mode(0o755).create(&folder);
-        created.map_err(KeyError::io("create", &folder))?;
         files::write_atomic(keys_path, &text, PRIVATE_FILE)?;
         HostCertificate::from_der(certificate.der())
     }
@@ -286,7 +285,11 @@ impl Authority {
         };
         let list = list.signed_by(&self.issuer).map_err(|why| cannot("sign", &why))?;
         let list = self.verify_revocations(list.der())?;
-        files::write_atomic(&self.revocations_path(), &revocations_pem(&list), PUBLIC_FILE)?;
+        files::write_atomic(
+            &self.revocations_path(),
+            &list.pem().unwrap_or_default(),
+            PUBLIC_FILE,
+        )?;
         Ok(list)
     }
 

@@ -1,7 +1,7 @@
 //! Private files: read with checks, written as a whole.
 
 use std::fs::{self, File, Metadata};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -71,20 +71,9 @@ pub fn check_private(path: &Path, metadata: &Metadata, right: u32) -> Result<()>
 /// Replaces a file: a reader, also after a crash, finds the old or the new content. The caller holds a
 /// [`lock`] that excludes other writers of the file.
 pub fn write_atomic(path: &Path, content: &str, mode: u32) -> Result<()> {
-    let name = path.file_name().ok_or_else(|| KeyError::file(path, "this is not a file"))?;
-    let mut new_name = std::ffi::OsString::from(".");
-    new_name.push(name);
-    new_name.push(".new");
-    let new = path.with_file_name(new_name);
-    // A killed process may have left one.
-    match fs::remove_file(&new) {
-        Err(why) if why.kind() != ErrorKind::NotFound => {
-            return Err(KeyError::io("remove", &new)(why));
-        }
-        _ => {}
-    }
     let written = || {
-        let mut file = File::options().write(true).create_new(true).mode(mode).open(&new)?;
+        let new = new_path(path);
+        let mut file = create_new(&new, mode)?;
         file.write_all(content.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, path)?;
@@ -93,10 +82,39 @@ pub fn write_atomic(path: &Path, content: &str, mode: u32) -> Result<()> {
     written().map_err(KeyError::io("write", path))
 }
 
+/// Creates the folder of a file that [`write_atomic`] is to write, and checks that it can be written.
+#[cfg(feature = "authority")]
+pub fn prepare_write(path: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let prepared = || {
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(parent(path))?;
+        let new = new_path(path);
+        create_new(&new, PRIVATE_FILE)?;
+        fs::remove_file(new)
+    };
+    prepared().map_err(KeyError::io("write", path))
+}
+
+/// The file that replaces another one.
+fn new_path(path: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".new");
+    path.with_file_name(name)
+}
+
+fn create_new(path: &Path, mode: u32) -> io::Result<File> {
+    // A killed process may have left one. A link that someone planted is not followed.
+    match fs::remove_file(path) {
+        Err(why) if why.kind() != ErrorKind::NotFound => Err(why),
+        _ => File::options().write(true).create_new(true).mode(mode).open(path),
+    }
+}
+
 /// The folder of a file.
-pub fn parent(path: &Path) -> PathBuf {
+fn parent(path: &Path) -> &Path {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new(".")).to_owned()
+    parent.unwrap_or(Path::new("."))
 }
 
 /// Locks a file until the returned handle is dropped; the kernel unlocks it if the process is killed. If the

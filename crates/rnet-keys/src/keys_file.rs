@@ -11,13 +11,13 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::{ClientConfig, InconsistentKeys, ServerConfig};
 
 use crate::files::{self, PUBLIC_FILE, Pem, pem_block};
+use crate::revocations::REVOCATIONS_LABEL;
 use crate::tls::AuthorityVerifier;
 use crate::token::TOKEN_LABEL;
 use crate::{HostCertificate, KeyError, Result, Revocations, Token, certificate, hex};
 
 const CERTIFICATE_LABEL: &str = "CERTIFICATE";
 const KEY_LABEL: &str = "PRIVATE KEY";
-const REVOCATIONS_LABEL: &str = "X509 CRL";
 
 /// The keys of a host, read from one private file: its certificate and key, the authority's certificate, the
 /// newest revocation list when the file was made, and the hashes of tokens.
@@ -81,9 +81,8 @@ impl KeysFile {
             }
             why => wrong(&why.to_string()),
         };
-        let verifier =
-            AuthorityVerifier::new(authority.contents.clone().into(), id.clone()).map_err(tls)?;
-        let verifier = Arc::new(verifier);
+        let verifier = AuthorityVerifier::new(authority.contents.clone().into(), id.clone());
+        let verifier = Arc::new(verifier.map_err(tls)?);
         let chain = || vec![CertificateDer::from(host.contents.clone())];
         let private = || PrivateKeyDer::Pkcs8(key.contents.clone().into());
         let client = verifier.client_config(chain(), private()).map_err(tls)?;
@@ -199,7 +198,7 @@ impl KeysFile {
         if self.revocations().is_ok_and(|known| known.number() >= revocations.number()) {
             return Ok(());
         }
-        let text = revocations_pem(revocations);
+        let text = revocations.pem().unwrap_or_default();
         files::write_atomic(&self.revocations_path(), &text, PUBLIC_FILE)
     }
 
@@ -239,16 +238,9 @@ pub fn keys_text(
     tokens: &[Token],
 ) -> String {
     let mut text = format!("{host}{key}{authority}");
-    if revocations.number() > 0 {
-        text.push_str(&revocations_pem(revocations));
-    }
+    text.push_str(&revocations.pem().unwrap_or_default());
     tokens.iter().for_each(|token| text.push_str(&token.block()));
     text
-}
-
-/// A revocation list in PEM.
-pub fn revocations_pem(revocations: &Revocations) -> String {
-    pem_block(REVOCATIONS_LABEL, revocations.der())
 }
 
 /// The short name of an authority.

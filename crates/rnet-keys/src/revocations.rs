@@ -8,7 +8,11 @@ use x509_parser::revocation_list::CertificateRevocationList;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::certificate::serial_text;
+use crate::files::pem_block;
 use crate::{HostCertificate, KeyError, Result};
+
+/// Label of a list in PEM.
+pub const REVOCATIONS_LABEL: &str = "X509 CRL";
 
 /// The revoked certificates of an authority: a verified list, or an empty one with number 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +58,11 @@ impl Revocations {
     /// The serial numbers of revoked certificates, each with the time of its revocation.
     pub fn iter(&self) -> impl Iterator<Item = (&str, SystemTime)> {
         self.revoked.iter().map(|(serial, since)| (serial.as_str(), *since))
+    }
+
+    /// The signed list in PEM; `None` if no list exists.
+    pub fn pem(&self) -> Option<String> {
+        (self.number > 0).then(|| pem_block(REVOCATIONS_LABEL, &self.der))
     }
 
     /// The signed list (DER); empty if no list exists.

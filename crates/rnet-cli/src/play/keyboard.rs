@@ -8,8 +8,8 @@ use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, OptionalActions, tcgetpgrp, tcsetattr};
 
 use crate::failure::Outcome;
-use crate::keys::{Key, Keys};
 use crate::signal;
+use crate::terminal_keys::{Key, Keys};
 
 /// Seek distance of the arrow keys.
 const SEEK_NS: i64 = 5_000_000_000;

@@ -10,8 +10,8 @@ use anstyle::Style;
 use rnet_monitor::top::Canvas;
 use rustix::termios::{OptionalActions, tcgetwinsize, tcsetattr};
 
-use crate::keys::Keys;
 use crate::signal;
+use crate::terminal_keys::Keys;
 
 /// Writes to the terminal, and waits for it until a signal arrives. Output that it does not accept then is
 /// dropped, so that the command ends.

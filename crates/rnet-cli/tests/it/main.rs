@@ -17,6 +17,7 @@ mod domain;
 mod foxglove;
 mod graph;
 mod input;
+mod keys;
 mod launch;
 mod launch_blackbox;
 mod launch_check;

@@ -178,6 +178,9 @@ fn another_file_is_not_overwritten() {
     let foreign = other.host("a");
     let text = folder.path("notes.txt");
     fs::write(&text, "notes").unwrap();
+    let in_file = text.join("keys.pem");
+    assert!(folder.authority().add_host(&request("b"), &in_file).is_err());
+    assert!(folder.authority().revocations().unwrap().number() == 0);
     for path in [b.path(), foreign.path(), &text] {
         let before = fs::read(path).unwrap();
         let why = folder.authority().add_host(&request("a"), path).unwrap_err().to_string();

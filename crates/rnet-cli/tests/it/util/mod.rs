@@ -72,9 +72,12 @@ impl TestEnv {
             "RNET_INTERFACES",
             "RNET_LOST_AFTER_MS",
             "RNET_HOST",
+            "RNET_KEYS",
         ] {
             command.env_remove(name);
         }
+        // Not the keys of the user who runs the tests.
+        command.env("XDG_CONFIG_HOME", self.dir.join("config"));
         // Not the one that may be installed beside `rnet`.
         command.env("RNET_LINK", self.dir.join("rnet-link"));
         // Durable state is removed with the test.
