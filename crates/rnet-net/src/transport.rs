@@ -3,8 +3,10 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use rnet::{DomainId, Lane};
+use rnet_keys::HostCertificate;
 
 use crate::stream::Frame;
 
@@ -52,6 +54,18 @@ pub trait Transport: Send + Sync + 'static {
     /// Its connections, if it has any and they are visible.
     fn connections(&self) -> Vec<Connection> {
         Vec::new()
+    }
+
+    /// The verified certificate of a host: of another one if its frames are known to be from it, or of this
+    /// one. `None` for all hosts if keys do not secure the network: nothing is restricted then.
+    fn identity(&self, host: HostId) -> Option<Arc<HostCertificate>> {
+        let _ = host;
+        None
+    }
+
+    /// The id of the certificate authority of the keys that secure the network.
+    fn authority(&self) -> Option<String> {
+        None
     }
 
     /// Hosts with only one connected lane, and that lane. They are not reported as up.
