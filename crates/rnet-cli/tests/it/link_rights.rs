@@ -1,5 +1,6 @@
 //! What `rnet link status`, `rnet doctor`, `rnet status` and `rnet metrics` say about keys and rights.
 
+use crate::link::{install, settings};
 use crate::util;
 
 use rnet::Publisher;
@@ -45,6 +46,7 @@ fn says(env: &TestEnv, status: &LinkStatus) -> (rnet::Node, Publisher<LinkStatus
 }
 
 fn doctor(env: &TestEnv) -> String {
+    install(env, &settings("peers", "robot.toml:2"));
     let CommandOutput { stdout, .. } = rnet!(env, "doctor");
     stdout
 }

@@ -51,8 +51,6 @@ const MAX_RESUME_POINTS: usize = 1 << 16;
 const MAX_ANNOUNCED_HOSTS: usize = 1024;
 /// Pause for a host that violated the protocol or that exceeded the host limit.
 const PAUSE_TIME: Duration = Duration::from_secs(1);
-/// Period of retries with a host that claims the name of another host whose liveness is still unknown.
-const NAME_RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A present host that is ignored for a while.
 struct PausedHost {
@@ -285,36 +283,6 @@ impl Control {
 
     fn pause(&mut self, id: HostId, why: Option<String>) {
         self.paused.insert(id, PausedHost { until: Instant::now() + PAUSE_TIME, why });
-    }
-
-    /// Returns whether a greeted host may use its name now. It may not while another host has the name and
-    /// its liveness is unknown. A host that restarts as a container does has a new id, and may return
-    /// before its predecessor is detected as lost.
-    fn claim_name(&mut self, id: HostId, hello: &Hello) -> bool {
-        let is_greeted = self.hosts.get(&id).is_none_or(Host::is_greeted);
-        let Some(name) = sanitize_name(&hello.host).filter(|_| !is_greeted) else { return true };
-        let since_ns = *self.name_conflicts.entry(id).or_insert_with(rnet::now_ns);
-        let others = self.hosts.iter().filter(|(other, _)| **other != id);
-        let before = others.filter(|(_, host)| host.may_be_replaced(&name, since_ns));
-        let before = before.map(|(other, host)| (*other, host.is_replaced_by(hello))).next();
-        if let Some((before, is_over)) = before {
-            if !is_over {
-                if let Some(host) = self.hosts.remove(&id) {
-                    host.lose(&mut self.state);
-                }
-                let until = Instant::now() + NAME_RECHECK_INTERVAL;
-                self.paused.insert(id, PausedHost { until, why: None });
-                return false;
-            }
-            self.restart_host(before);
-        }
-        self.name_conflicts.remove(&id);
-        let before = self.status.inherit(id, &name, |other| self.hosts.contains_key(other));
-        if let Some(before) = before {
-            // The previous host does not return.
-            self.state.shared.offline.drop_all(|(host, _)| *host == before);
-        }
-        true
     }
 
     /// Restarts the hosts whose pause is over, if they are still present.

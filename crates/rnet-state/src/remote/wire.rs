@@ -37,10 +37,10 @@ pub fn feed_topic(host: &str, readers: u64, feed: u64) -> String {
     format!("{}/r{readers:016x}/f{feed:016x}", root(host))
 }
 
-const ROOT: &str = "/_rnet/state/h";
+const STATE_ROOT: &str = "/_rnet/state/h";
 
 fn root(host: &str) -> String {
-    format!("{ROOT}{:016x}", StateTopic::hash_host(host))
+    format!("{STATE_ROOT}{:016x}", StateTopic::hash_host(host))
 }
 
 /// What a name of the state between hosts is for.
@@ -57,7 +57,7 @@ pub enum StateTopic {
 impl StateTopic {
     /// Reads the name of a service or topic; `None` for any other name.
     pub fn parse(name: &str) -> Option<StateTopic> {
-        let (host, end) = name.strip_prefix(ROOT)?.split_once('/')?;
+        let (host, end) = name.strip_prefix(STATE_ROOT)?.split_once('/')?;
         let number = |text: &str| u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16);
         let host = number(host)?;
         match end {

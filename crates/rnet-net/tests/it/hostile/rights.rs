@@ -22,6 +22,12 @@ fn topics(hosts: &Hosts) -> Vec<String> {
     of_evil.map(|(_, topic)| topic).collect()
 }
 
+/// Waits until the peer knows that it was refused for this reason.
+#[track_caller]
+fn gets_refusal(peer: &Peer, why: &str) {
+    wait(peer, why, || peer.documents(Document::Refused).iter().any(|text| text.contains(why)));
+}
+
 fn subscription(id: u64, topic: &str) -> String {
     format!(
         r#"{{"id":{id},"node":"/evil","topic":{topic:?},"type":{{"kind":"raw"}},"qos":{{"subscriber":{{}}}}}}"#
@@ -195,7 +201,7 @@ fn host_whose_name_is_not_that_of_its_certificate_is_refused() {
     assert!(peer.document(Document::Endpoints, &announce(&publisher(1, "/free"))));
     problems.wait(&peer, "host host1 is refused: it says that it is host host1, but its certificate is that of host evil");
     wait(&peer, "it is refused", || peer.sessions() == 2);
-    is_told(
+    gets_refusal(
         &peer,
         "but its certificate is that of host evil: there, set host = \"evil\" under [network]",
     );
@@ -211,6 +217,6 @@ fn host_without_a_certificate_is_refused_by_one_that_has_one() {
     let hosts = Hosts::with_rights("no-certificate", &[ALL]);
     let peer = Peer::join(hosts.net(), Presence { host: EVIL, term: 1 }, HostId(1));
     introduce(&peer, 1, &publisher(1, "/free"));
-    is_told(&peer, "it has no certificate: copy a keys file to it");
+    gets_refusal(&peer, "it has no certificate: copy a keys file to it");
     assert!(topics(&hosts).is_empty());
 }
