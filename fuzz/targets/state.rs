@@ -112,7 +112,7 @@ fn fixture() -> Fixture {
         .transient_local(1)
         .open()
         .unwrap();
-    let home = serve_state(&desk, "desk").unwrap();
+    let home = serve_state(&desk, "desk", None).unwrap();
     let remote = desk.state_of("evil").unwrap().with_timeout(Duration::from_secs(2));
     until("the home is found", || remote.get("/a").is_ok());
     let replica = remote.mirror("/a").unwrap();

@@ -47,7 +47,8 @@ pub use client_core::ServerFilter;
 pub use command::StillValid;
 pub use command::{
     Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, HIGHEST_PRIORITY,
-    command_log_topic, command_of_status, command_status_topic,
+    command_log_topic, command_of_authority, command_of_report, command_of_status,
+    command_status_topic,
 };
 pub use goal::{ActionClient, ActionClientBuilder, Goal};
 pub use open_calls::ClientStats;

@@ -145,6 +145,10 @@ pub struct HostRow {
     pub lost: u64,
     /// Topics whose messages wait for capacity of the network or the receiver.
     pub held_back: Vec<String>,
+    /// Endpoints of it that its certificate did not allow, so far.
+    pub refused_endpoints: u64,
+    /// Time until its certificate expires, in s; negative if it has expired.
+    pub certificate_expires_in_s: Option<i64>,
 }
 
 /// A node. For nodes of other hosts, only names and topics are known.
@@ -272,6 +276,8 @@ impl HostRow {
             out_bytes_per_s: total(way(Direction::Out).map(|t| t.bytes_per_s)),
             lost: peer.topics.iter().filter_map(|t| t.lost.as_ref()).flat_map(lost).sum(),
             held_back: peer.topics.iter().filter(waits).map(|t| t.name.clone()).collect(),
+            refused_endpoints: peer.refused_endpoints,
+            certificate_expires_in_s: peer.certificate.as_ref().and_then(link::expires_in_s),
         }
     }
 }

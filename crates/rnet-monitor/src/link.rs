@@ -1,14 +1,16 @@
 //! The status of the link, which it publishes on a topic of this host.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prost::Message;
 use rnet::inspect::{Observation, Observer, PublisherInfo, Snapshot};
-use rnet::msgs::link_status::{Cause, Direction, Peer, State};
+use rnet::msgs::link_status::{Cause, Certificate, Direction, Peer, State};
 use rnet::msgs::{LinkStatus, Timestamp, duration_to_ns, timestamp_to_ns};
 
 use crate::findings::Findings;
-use rnet_format::text::escape_controls;
+use rnet_format::text::{count_text, escape_controls};
+use rnet_keys::EXPIRY_WARNING;
 
 /// The topic of the link's status.
 pub const STATUS_TOPIC: &str = "/_rnet/link";
@@ -108,6 +110,45 @@ pub const INSECURE: &str =
     "the link is neither encrypted nor authenticated: anyone who reaches its ports can take part";
 
 const CHECK: &str = "network";
+/// The most missing rights that `rnet doctor` lists.
+const MAX_MISSING_RIGHTS: usize = 4;
+
+/// Seconds until a certificate expires; negative if it has expired, `None` if it does not name a time.
+pub fn expires_in_s(certificate: &Certificate) -> Option<i64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some(certificate.expires.as_ref()?.seconds.saturating_sub(now.as_secs().try_into().ok()?))
+}
+
+/// The certificates that expire soon or have expired: of this host and of connected ones, as text, and whether
+/// they have expired.
+pub fn expiring(status: &LinkStatus) -> Vec<(String, bool)> {
+    let own = status.certificate.iter().map(|one| (format!("this host ({})", status.host), one));
+    let others = status.peers.iter().filter_map(|peer| {
+        Some((format!("host {}", peer.host), peer.certificate.as_ref()?))
+    });
+    let remark = |(host, certificate): (String, &Certificate)| {
+        let left_s = expires_in_s(certificate)?;
+        let end = match u64::try_from(left_s) {
+            Err(_) => "has expired".to_owned(),
+            Ok(left_s) if left_s >= EXPIRY_WARNING.as_secs() => return None,
+            Ok(left_s) => format!("expires in {}", count_text(left_s / 86_400, "day")),
+        };
+        Some((format!("the certificate of {} {end}", escape_controls(&host)), left_s < 0))
+    };
+    own.chain(others).filter_map(remark).collect()
+}
+
+/// What prevents that a certificate expires.
+const RENEW: &str =
+    "on the authority's machine, run rnet keys add-host with the host's name and its rights, and copy the \
+     new keys file to it";
+
+/// What certificates do not allow, each once.
+pub fn missing_rights(peers: &[Peer]) -> BTreeSet<&str> {
+    let topics = peers.iter().flat_map(|peer| &peer.topics);
+    let missing = topics.filter(|topic| topic.held_back() == Cause::Rights);
+    missing.map(|topic| topic.held_back_text.as_str()).collect()
+}
 
 /// Reports a configured network without its program. The error of [`rnet::link::find_program`] has the remedy.
 pub fn report_missing_program(findings: &mut Findings, why: String) {
@@ -151,6 +192,20 @@ pub fn report_killed(findings: &mut Findings, pid: u32) {
 pub fn check_peers(findings: &mut Findings, status: &LinkStatus) {
     if status.insecure {
         findings.note_with(CHECK, INSECURE, "keep its ports on a private network");
+    }
+    for (text, is_over) in expiring(status) {
+        match is_over {
+            true => findings.problem(CHECK, text, RENEW),
+            false => findings.note_with(CHECK, text, RENEW),
+        }
+    }
+    let missing = missing_rights(&status.peers);
+    for text in missing.iter().take(MAX_MISSING_RIGHTS) {
+        findings.note(CHECK, escape_controls(text).into_owned());
+    }
+    if let Some(more @ 1..) = missing.len().checked_sub(MAX_MISSING_RIGHTS) {
+        let more = count_text(more as u64, "more right");
+        findings.note(CHECK, format!("{more} missing: rnet link status --all lists them"));
     }
     for peer in &status.peers {
         let name = match (peer.host.is_empty(), peer.address.is_empty()) {

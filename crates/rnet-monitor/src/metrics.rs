@@ -7,8 +7,11 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use rnet::msgs::LinkStatus;
+
 use crate::figures::{DomainSnapshot, Figures, HostRow, NodeRow, TopicRow, add_difference};
 use crate::findings::{Finding, Level};
+use crate::link;
 use crate::recorders::{CAUSES, Recorder};
 
 use text::{Labels, MetricsText, Sample};
@@ -35,6 +38,9 @@ pub fn metrics(
     topics(&mut text, now, &figures.topics[..figures.topics.len().min(MAX_SERIES_PER_KIND)]);
     nodes(&mut text, figures);
     hosts(&mut text, figures);
+    if let Some(status) = &now.link {
+        own_link(&mut text, status);
+    }
     recorders(&mut text, &now.recorders);
     text.end()
 }
@@ -193,6 +199,24 @@ fn hosts(text: &mut MetricsText<'_>, figures: &Figures) {
     // like a counter of a restarted process.
     let lost = each(&|h| Some(h.lost as f64));
     text.counter("rnet_host_lost_messages", "Messages lost between the hosts.", &lost);
+    let refused = each(&|h| Some(h.refused_endpoints as f64));
+    let help = "Endpoints of the host that its certificate did not allow.";
+    text.counter("rnet_host_refused_endpoints", help, &refused);
+    let expiry = each(&|h| h.certificate_expires_in_s.map(|left_s| left_s as f64));
+    let help = "Time until the certificate of the host expires.";
+    text.gauge("rnet_host_certificate_expiry_seconds", help, &expiry);
+}
+
+/// The security of this host's link.
+fn own_link(text: &mut MetricsText<'_>, status: &LinkStatus) {
+    let insecure = [(Vec::new(), f64::from(u8::from(status.insecure)))];
+    let help = "1 if the link reaches other hosts without keys.";
+    text.gauge("rnet_link_insecure", help, &insecure);
+    let expires = status.certificate.as_ref().and_then(link::expires_in_s);
+    let expiry: Vec<Sample<'_>> =
+        expires.iter().map(|left_s| (Vec::new(), *left_s as f64)).collect();
+    let help = "Time until the certificate of this host expires.";
+    text.gauge("rnet_link_certificate_expiry_seconds", help, &expiry);
 }
 
 /// At most 64, the limit of observers, distinguished by process.

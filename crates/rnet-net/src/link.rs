@@ -24,6 +24,7 @@ mod receive;
 mod reopen_limit;
 mod resend_buffer;
 mod resume_points;
+mod rights;
 mod status;
 
 use std::collections::BTreeMap;
@@ -33,7 +34,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rnet::bridge::StateAccess;
 use rnet::{DomainId, EndpointWatch, Lane, Node, NodeBuilder, NodeEvent};
+use rnet_keys::HostCertificate;
 
 use crate::config::Config;
 use crate::transport::{HostId, Presence, Sink, Transport};
@@ -45,6 +48,7 @@ use kept_for_reconnect::OfflineReaders;
 use lane::LaneState;
 use lock::lock;
 use positions::PositionTable;
+use rights::Certificates;
 pub use status::TOPIC as STATUS_TOPIC;
 
 /// How long to wait for a lane's report on its quiescence.
@@ -93,6 +97,7 @@ struct LinkContext {
     events: mpsc::Sender<Event>,
     /// Taken at shutdown, because the transport holds this state.
     transport: Mutex<Option<Arc<dyn Transport>>>,
+    certificates: Certificates,
     positions: PositionTable,
     /// Readers for hosts that are away.
     offline: OfflineReaders,
@@ -116,6 +121,11 @@ impl LinkContext {
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {
         lock(&self.transport).clone()
+    }
+
+    /// The certificate of this host, if keys secure the network.
+    fn own_certificate(&self) -> Option<Arc<HostCertificate>> {
+        self.transport()?.identity(self.presence.host)
     }
 
     fn add_lane(&self, lane: Arc<LaneState>) {
@@ -191,6 +201,7 @@ impl Link {
             holds_role,
             events: events.clone(),
             transport: Mutex::default(),
+            certificates: Certificates::default(),
             positions,
             sessions: AtomicU64::new(1),
             lanes: RwLock::default(),
@@ -224,6 +235,13 @@ impl Link {
             .wait_timeout_while(ended, limit, |ended| ended.is_none())
             .unwrap_or_else(PoisonError::into_inner);
         ended.clone()
+    }
+
+    /// Decides what other hosts may read and write of the state of this host, for
+    /// [`rnet::bridge::serve_state`].
+    #[must_use]
+    pub fn state_access(&self) -> StateAccess {
+        rights::state_access(&self.shared)
     }
 
     /// Adds a problem to the status of the link for ten minutes.

@@ -38,6 +38,9 @@ const MAX_WAITING: usize = 1024;
 /// A network whose links prove who they are, over another network.
 pub struct SecureNetwork {
     shared: Arc<Shared>,
+    /// The certificate of this host.
+    certificate: Arc<HostCertificate>,
+    authority: String,
     worker: Option<JoinHandle<()>>,
 }
 
@@ -117,12 +120,14 @@ impl SecureNetwork {
             waiting: Mutex::default(),
             changed: Condvar::new(),
         });
+        let certificate = Arc::new(keys.certificate().clone());
+        let authority = keys.authority().to_owned();
         let worker = Worker::new(shared.clone(), keys, revocations);
         let network = connect(Arc::new(Receiver(shared.clone())))?;
         *shared.network.write().unwrap_or_else(PoisonError::into_inner) = Some(network);
         let worker =
             std::thread::Builder::new().name("rnet-keys".into()).spawn(move || worker.run())?;
-        Ok(Arc::new(Self { shared, worker: Some(worker) }))
+        Ok(Arc::new(Self { shared, certificate, authority, worker: Some(worker) }))
     }
 }
 
@@ -154,7 +159,14 @@ impl Transport for SecureNetwork {
     }
 
     fn identity(&self, host: HostId) -> Option<Arc<HostCertificate>> {
+        if host == self.shared.own.host {
+            return Some(self.certificate.clone());
+        }
         self.shared.sessions().current.get(&host).map(|session| session.certificate.clone())
+    }
+
+    fn authority(&self) -> Option<String> {
+        Some(self.authority.clone())
     }
 }
 

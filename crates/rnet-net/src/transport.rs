@@ -56,15 +56,21 @@ pub trait Transport: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Hosts with only one connected lane, and that lane. They are not reported as up.
-    fn half_connected(&self) -> Vec<(HostId, Lane)> {
-        Vec::new()
-    }
-
-    /// What a host has proved about itself; `None` on a network without keys, where nothing is restricted.
+    /// The verified certificate of a host: of another one if its frames are known to be from it, or of this
+    /// one. `None` for all hosts if keys do not secure the network: nothing is restricted then.
     fn identity(&self, host: HostId) -> Option<Arc<HostCertificate>> {
         let _ = host;
         None
+    }
+
+    /// The id of the certificate authority of the keys that secure the network.
+    fn authority(&self) -> Option<String> {
+        None
+    }
+
+    /// Hosts with only one connected lane, and that lane. They are not reported as up.
+    fn half_connected(&self) -> Vec<(HostId, Lane)> {
+        Vec::new()
     }
 }
 

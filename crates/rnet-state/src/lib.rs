@@ -63,7 +63,7 @@ pub use hash_view::Hash;
 pub use message::StateMessage;
 pub use put::Put;
 #[doc(hidden)]
-pub use remote::{Home, serve};
+pub use remote::{Home, StateAccess, StateNeed, StateTopic, serve};
 pub use remote::{RemotePut, RemoteState, Replica, WithAge, split_host};
 #[doc(hidden)]
 pub use rnet_shm::state::{BlockingHooks, with_blocking_hooks};

@@ -21,7 +21,7 @@ mod description;
 mod handle;
 mod kind;
 pub(crate) mod list;
-mod param_keys;
+pub(crate) mod param_keys;
 mod records;
 mod refused_value;
 pub(crate) mod rules;

@@ -31,6 +31,14 @@ impl Prefix {
         &self.bytes
     }
 
+    /// The key that all matching keys are, or are below; `/` for all keys.
+    pub(crate) fn root(&self) -> &str {
+        match self.bytes.strip_suffix('/') {
+            Some("") | None => &self.bytes,
+            Some(root) => root,
+        }
+    }
+
     /// Whether a key matches.
     pub fn matches(&self, key: &str) -> bool {
         let Some(rest) = key.strip_prefix(self.bytes.as_str()) else { return false };

@@ -6,6 +6,7 @@ mod replica;
 mod state_endpoint;
 mod wire;
 
-pub use home::{Home, serve};
+pub use home::{Home, StateAccess, StateNeed, serve};
 pub use remote_state::{RemotePut, RemoteState, WithAge, split_host};
 pub use replica::Replica;
+pub use wire::StateTopic;

@@ -37,6 +37,7 @@ use rnet_core::Result;
 
 use crate::Node;
 
+pub use rnet_call::{command_of_authority, command_of_report};
 pub use rnet_node::bridge::{
     BridgeLoan, BridgePublisher, BridgePublisherBuilder, BridgeSubscriber, BridgeSubscriberBuilder,
     ProxyPublisher, ProxySubscription, PublisherStatus, ReadState,
@@ -45,13 +46,14 @@ pub use rnet_node::remote_nodes::NODES_TOPIC;
 pub use rnet_shm::channel::word_file::{Checkpoint, WordFile};
 pub use rnet_shm::domain::role::{HeldRole, Role};
 pub use rnet_shm::os::cpu::keep_short_slices;
-pub use rnet_state::Home;
+pub use rnet_state::{Home, StateAccess, StateNeed, StateTopic};
 
-/// Answers other hosts for the keys of this host, as [`rnet_state::serve`].
+/// Answers other hosts for the keys of this host, as [`rnet_state::serve`]. `access` decides about each request
+/// of another host; without it, all are allowed.
 ///
 /// # Errors
 /// As [`ServiceBuilder::serve`](crate::ServiceBuilder::serve).
-pub fn serve_state(node: &Node, host: &str) -> Result<Home> {
+pub fn serve_state(node: &Node, host: &str, access: Option<StateAccess>) -> Result<Home> {
     let owner = node.clone();
-    rnet_state::serve(&node.handle, move || owner.state(), host)
+    rnet_state::serve(&node.handle, move || owner.state(), host, access)
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rnet::MessageType;
 use rnet::inspect::is_internal;
-use rnet::msgs::link_status::{Peer, Topic};
+use rnet::msgs::link_status::{Cause, Peer, Topic};
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::schema::Dynamic;
 use serde_json::json;
@@ -16,7 +16,9 @@ use crate::snapshot::take_snapshot;
 use crate::{signal, table};
 use rnet_format::text::escape_controls;
 use rnet_format::value::{Message, enum_word};
-use rnet_monitor::link::{INSECURE, STATUS_TOPIC, check_alive, elapsed_since, last_status};
+use rnet_monitor::link::{
+    INSECURE, STATUS_TOPIC, check_alive, elapsed_since, expiring, last_status, missing_rights,
+};
 use rnet_monitor::link_program::{Settings, settings};
 use rnet_monitor::{Finding, Findings, Level};
 
@@ -131,6 +133,13 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
     if status.insecure {
         context.line(format_args!("{INSECURE}"))?;
     }
+    if !status.authority.is_empty() {
+        let authority = escape_controls(&status.authority);
+        context.line(format_args!("secured by keys of authority {authority}"))?;
+    }
+    for (text, _) in expiring(status) {
+        context.line(format_args!("{text}"))?;
+    }
     if status.peers.is_empty() {
         return context.line(format_args!("\nno other hosts are known"));
     }
@@ -168,7 +177,11 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
     context.line(format_args!(""))?;
     let titles =
         ["HOST", "DIR", "TOPIC", "RATE ", "PER S ", "MESSAGES ", "LOST", "SKIPPED ", "HELD BACK"];
-    table::print(context, &titles, &rows)
+    table::print(context, &titles, &rows)?;
+    for text in missing_rights(&status.peers) {
+        context.line(format_args!("{}", escape_controls(text)))?;
+    }
+    Ok(())
 }
 
 fn name(peer: &Peer) -> String {
@@ -212,7 +225,9 @@ fn topic_row(peer: &Peer, topic: &Topic) -> Vec<String> {
     let lost = by_cause.iter().filter(|(n, _)| *n > 0).map(|(n, cause)| format!("{n} {cause}"));
     let lost = lost.collect::<Vec<_>>().join(", ");
     let held_back = match topic.held_back_text.as_str() {
-        "" => enum_word(topic.held_back().as_str_name()),
+        text if text.is_empty() || topic.held_back() == Cause::Rights => {
+            enum_word(topic.held_back().as_str_name())
+        }
         text => escape_controls(text).into_owned(),
     };
     vec![

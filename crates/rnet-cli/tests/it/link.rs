@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use util::{CommandOutput, DOMAIN, Pose, TEST_TIMEOUT, TestEnv};
 
 /// Installs the replacement program: it prints its arguments, and the given settings.
-fn install(env: &TestEnv, settings: &Value) {
+pub fn install(env: &TestEnv, settings: &Value) {
     install_with_probe(env, settings, &Value::Null);
 }
 
@@ -31,7 +31,7 @@ fn install_with_probe(env: &TestEnv, settings: &Value, answers: &Value) {
     fs::rename(draft, path).unwrap();
 }
 
-fn settings(mode: &str, from: &str) -> Value {
+pub fn settings(mode: &str, from: &str) -> Value {
     json!({
         "version": rnet::VERSION, "mode": mode, "mode_from": from, "file": null, "host": "robot-1",
         "interfaces": [], "listen": [], "connect": [], "rules": 0, "topics": 0,

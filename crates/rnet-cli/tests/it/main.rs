@@ -28,6 +28,7 @@ mod launch_many;
 mod launch_reload;
 mod launch_reports;
 mod link;
+mod link_rights;
 mod log;
 mod metrics;
 mod node;

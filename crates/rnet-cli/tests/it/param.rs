@@ -428,7 +428,7 @@ fn parameters_of_another_host_are_set_at_their_home() {
     let env = TestEnv::new();
     let node = env.node("arm");
     let gain = node.param("/gain").default(1.0).max(10.0).declare().unwrap();
-    let _home = rnet::bridge::serve_state(&node, "robot").unwrap();
+    let _home = rnet::bridge::serve_state(&node, "robot", None).unwrap();
     let said = rnet!(env, "param", "list", "--host", "robot").ok();
     assert!(said.contains("/arm") && said.contains("/gain"), "{said}");
     rnet!(env, "param", "set", "/arm", "gain", "2.5", "--host", "robot").ok();

@@ -458,7 +458,7 @@ fn keys_of_another_host_are_those_of_its_home() {
     let node = env.node("robot");
     let state = node.state().unwrap();
     // A home that answers for "robot" in this domain, as a link does for another host's.
-    let _home = rnet::bridge::serve_state(&node, "robot").unwrap();
+    let _home = rnet::bridge::serve_state(&node, "robot", None).unwrap();
     rnet!(env, "state", "set", "@robot/arm/mode", "idle").ok();
     assert_eq!(state.get("/arm/mode").unwrap(), Some(Value::from("idle")));
     assert_eq!(rnet!(env, "state", "get", "@robot/arm/mode").ok(), "idle\n");

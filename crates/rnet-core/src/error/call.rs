@@ -23,13 +23,21 @@ pub enum CallPart {
 impl CallPart {
     /// The service and the part of a call that `topic` carries; `None` for any other topic.
     pub fn of_topic(topic: &str) -> Option<(&str, CallPart)> {
-        let (endpoint, part) = topic.strip_prefix(ROOT)?.rsplit_once('/')?;
+        let (service, part) = CallPart::split_topic(topic)?;
         let part = match part {
             "request" => CallPart::Request,
             "reply" => CallPart::Reply,
             "feedback" => CallPart::Feedback,
             _ => return None,
         };
+        Some((service, part))
+    }
+
+    /// The service of a topic of calls, and the topic's last part: `request`, `control`, `type`, `reply`,
+    /// `feedback` or `status`.
+    #[doc(hidden)]
+    pub fn split_topic(topic: &str) -> Option<(&str, &str)> {
+        let (endpoint, part) = topic.strip_prefix(ROOT)?.rsplit_once('/')?;
         let (service, _id) = endpoint.rsplit_once('/')?;
         (!service.is_empty()).then_some((service, part))
     }

@@ -91,7 +91,7 @@ fn shows_and_changes_state_and_parameters_of_another_host() {
     state.set("/arm/mode", "idle").unwrap();
     let gain = arm.param("/gain").default(1.0).max(10.0).declare().unwrap();
     // A home that answers for "robot" in this domain, as a link does for another host.
-    let home = rnet::bridge::serve_state(&arm, "robot").unwrap();
+    let home = rnet::bridge::serve_state(&arm, "robot", None).unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let keys = page.sub(json!({"what": "state", "host": "robot", "prefix": "/arm"}));

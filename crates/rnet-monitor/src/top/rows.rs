@@ -107,6 +107,8 @@ mod tests {
             out_bytes_per_s: 1.5e6,
             lost: 3,
             held_back: Vec::new(),
+            refused_endpoints: 0,
+            certificate_expires_in_s: None,
         };
         let row =
             ["laptop", "connected", "1.2 ms", "-3.4 ms ± 600.0 us", "0 B/s", "1.50 MB/s", "3"];

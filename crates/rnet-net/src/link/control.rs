@@ -27,6 +27,8 @@ use super::reopen_limit;
 use super::resume_points::ResumePoints;
 use super::status::Status;
 
+mod identities;
+
 /// Period of the checks that run without an event.
 const TICK: Duration = Duration::from_millis(100);
 /// Period at which refused requests are repeated.
@@ -49,8 +51,6 @@ const MAX_RESUME_POINTS: usize = 1 << 16;
 const MAX_ANNOUNCED_HOSTS: usize = 1024;
 /// Pause for a host that violated the protocol or that exceeded the host limit.
 const PAUSE_TIME: Duration = Duration::from_secs(1);
-/// Period of retries with a host that claims the name of another host whose liveness is still unknown.
-const NAME_RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A present host that is ignored for a while.
 struct PausedHost {
@@ -100,6 +100,7 @@ impl Control {
             resume_points: ResumePoints::new(MAX_RESUME_POINTS),
             orphans: Orphans::default(),
             problems: Problems::default(),
+            certificate: None,
         };
         Ok(Control {
             state,
@@ -119,6 +120,7 @@ impl Control {
     /// Runs until the link exits.
     pub fn run(mut self) {
         let mut looked = Instant::now();
+        self.state.certificate = self.state.shared.own_certificate();
         loop {
             let event = self.events.recv_timeout(TICK.saturating_sub(looked.elapsed()));
             match event {
@@ -170,6 +172,7 @@ impl Control {
             Event::NewSession(id, session) => {
                 let Some(host) = self.hosts.get_mut(&id) else { return };
                 if host.begin_session(session) {
+                    self.identify(id);
                     self.send_hello(id);
                 }
             }
@@ -218,12 +221,19 @@ impl Control {
     /// Disconnects a host that violated the protocol. Its endpoints are removed, and it restarts after a
     /// pause.
     fn disconnect(&mut self, id: HostId, why: String) {
-        let Some(host) = self.hosts.remove(&id) else { return };
-        let what = format!("data from host {}", host.name());
+        if let Some(name) = self.expel(id, why.clone()) {
+            self.state.report(&Error::BadValue { what: format!("data from host {name}"), why });
+        }
+    }
+
+    /// Removes a host and ignores it for a while. Returns its name, if it was there.
+    fn expel(&mut self, id: HostId, why: String) -> Option<String> {
+        let host = self.hosts.remove(&id)?;
+        let name = host.name();
         self.status.lose(&self.state, id, &host, format!("this host disconnected it: {why}"));
         host.lose(&mut self.state);
-        self.pause(id, Some(why.clone()));
-        self.state.report(&Error::BadValue { what, why });
+        self.pause(id, Some(why));
+        Some(name)
     }
 
     /// Handles a refusal: another host has disconnected this one.
@@ -275,36 +285,6 @@ impl Control {
         self.paused.insert(id, PausedHost { until: Instant::now() + PAUSE_TIME, why });
     }
 
-    /// Returns whether a greeted host may use its name now. It may not while another host has the name and
-    /// its liveness is unknown. A host that restarts as a container does has a new id, and may return
-    /// before its predecessor is detected as lost.
-    fn claim_name(&mut self, id: HostId, hello: &Hello) -> bool {
-        let is_greeted = self.hosts.get(&id).is_none_or(Host::is_greeted);
-        let Some(name) = sanitize_name(&hello.host).filter(|_| !is_greeted) else { return true };
-        let since_ns = *self.name_conflicts.entry(id).or_insert_with(rnet::now_ns);
-        let others = self.hosts.iter().filter(|(other, _)| **other != id);
-        let before = others.filter(|(_, host)| host.may_be_replaced(&name, since_ns));
-        let before = before.map(|(other, host)| (*other, host.is_replaced_by(hello))).next();
-        if let Some((before, is_over)) = before {
-            if !is_over {
-                if let Some(host) = self.hosts.remove(&id) {
-                    host.lose(&mut self.state);
-                }
-                let until = Instant::now() + NAME_RECHECK_INTERVAL;
-                self.paused.insert(id, PausedHost { until, why: None });
-                return false;
-            }
-            self.restart_host(before);
-        }
-        self.name_conflicts.remove(&id);
-        let before = self.status.inherit(id, &name, |other| self.hosts.contains_key(other));
-        if let Some(before) = before {
-            // The previous host does not return.
-            self.state.shared.offline.drop_all(|(host, _)| *host == before);
-        }
-        true
-    }
-
     /// Restarts the hosts whose pause is over, if they are still present.
     fn resume_paused(&mut self) {
         let now = Instant::now();
@@ -344,7 +324,7 @@ impl Control {
             Ok(hello) => hello,
             Err(error) => return self.state.report(&error),
         };
-        if !self.claim_name(id, &hello) {
+        if !self.check_identity(id, &hello) || !self.claim_name(id, &hello) {
             return;
         }
         let taken: Vec<String> =
@@ -352,16 +332,19 @@ impl Control {
         let Control { state, hosts, .. } = self;
         let Some(host) = hosts.get_mut(&id).filter(|host| !host.is_overflowed()) else { return };
         host.apply_hello(state, hello, &taken);
-        let said = host.declared_name();
+        let greeted = &*host;
         let (there, owed) = (state.local.values(), state.ended.iter());
-        let owed: Vec<(&u64, _)> =
-            owed.filter(|(id, _)| host.awaits_rest_of(state, **id)).collect();
+        let owed: Vec<(&u64, _)> = owed
+            .filter(|(id, ended)| {
+                greeted.awaits_rest_of(state, **id) && state.crosses(&ended.endpoint, greeted)
+            })
+            .collect();
         let ended = owed.iter().map(|(_, ended)| ended.describe());
         let opened = there
-            .filter(|e| state.crosses(e, said))
+            .filter(|e| state.crosses(e, greeted))
             .map(|e| EndpointDescription::of(e))
             .chain(ended);
-        for announce in Announcement::split(opened, Some(state.withheld(said))) {
+        for announce in Announcement::split(opened, Some(state.withheld(greeted.declared_name()))) {
             host.enqueue(OutboxEntry::Document(Document::Endpoints, to_json(&announce)));
         }
         let owed: Vec<u64> = owed.iter().map(|(id, _)| **id).collect();
@@ -463,11 +446,12 @@ impl Control {
         }
         let text = to_json(&announce);
         for host in self.hosts.values_mut().filter(|host| host.is_greeted()) {
-            if is_gone && host.awaits_rest_of(&self.state, endpoint.id) {
+            let crosses = self.state.crosses(endpoint, host);
+            if is_gone && crosses && host.awaits_rest_of(&self.state, endpoint.id) {
                 host.announce_ended_publisher(&self.state, endpoint.id);
                 continue;
             }
-            let text = match self.state.crosses(endpoint, host.declared_name()) {
+            let text = match crosses {
                 true => text.clone(),
                 false => {
                     let withheld = Some(self.state.withheld(host.declared_name()));
@@ -563,6 +547,7 @@ impl Control {
             self.with_host(id, |host, _| host.mark_missed());
         }
         self.restart_unheard_hosts();
+        self.restart_hosts_with_other_rights();
         let heard = self.hosts.iter().filter(|(_, host)| host.is_heard()).map(|(id, _)| *id);
         let heard = heard.chain([self.state.shared.presence.host]).collect();
         self.hosts.values_mut().for_each(|host| host.note_heard(&heard));

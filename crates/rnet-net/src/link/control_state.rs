@@ -6,14 +6,17 @@ use std::time::Instant;
 
 use rnet::schema::Schema;
 use rnet::{Endpoint, EndpointQos, Error, TypeDesc, limits};
+use rnet_keys::HostCertificate;
 
 use crate::config::Direction;
 
 use super::LinkContext;
 use super::announcements::EndpointDescription;
+use super::host::Host;
 use super::lost_host_proxies::Orphans;
 use super::problems::Problems;
 use super::resume_points::ResumePoints;
+use super::rights::{Holder, MissingRight, Side};
 
 /// Limit of the descriptor sets that are kept for later endpoints of the same types.
 const MAX_TYPES_LEN_BYTES: usize = 64 << 20;
@@ -57,6 +60,8 @@ pub struct ControlState {
     pub orphans: Orphans,
     /// The latest problems.
     pub problems: Problems,
+    /// The certificate of this host, if keys secure the network.
+    pub certificate: Option<Arc<HostCertificate>>,
 }
 
 /// The direction in which messages of an endpoint of this host cross.
@@ -67,11 +72,57 @@ fn direction(endpoint: &Endpoint) -> Direction {
     }
 }
 
+/// Why an endpoint of this host is not visible to another host.
+pub enum Hidden {
+    /// Its topic never leaves its host.
+    LocalOnly,
+    /// A rule of the configuration, as text.
+    Rule(String),
+    /// The rights of one of the hosts.
+    Rights(MissingRight),
+}
+
 impl ControlState {
-    /// Returns whether the endpoint is visible to the hosts that claim this name: whether its messages may
-    /// go there, or whether it may receive messages from there.
-    pub fn crosses(&self, endpoint: &Endpoint, host: &str) -> bool {
-        self.shared.config.allows(&endpoint.topic, direction(endpoint), host).is_ok()
+    /// Checks that an endpoint of this host may be visible to another host: that its messages may go there, or
+    /// that it may receive messages from there.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_crossing(&self, endpoint: &Endpoint, host: &Host) -> Result<(), Hidden> {
+        let (topic, side) = (&endpoint.topic, Side::of(endpoint));
+        let allowed = self.shared.config.allows(topic, direction(endpoint), host.declared_name());
+        allowed.map_err(|rule| match rule.place {
+            Some(_) => Hidden::Rule(rule.to_string()),
+            None => Hidden::LocalOnly,
+        })?;
+        self.check_own(topic, side).map_err(Hidden::Rights)?;
+        match side {
+            Side::Publisher => host.check_rights(topic, Side::Subscriber).map_err(Hidden::Rights),
+            // A host that may not publish there learns from the subscription what it lacks.
+            Side::Subscriber => Ok(()),
+        }
+    }
+
+    /// As [`ControlState::check_crossing`].
+    pub fn crosses(&self, endpoint: &Endpoint, host: &Host) -> bool {
+        self.check_crossing(endpoint, host).is_ok()
+    }
+
+    /// Checks that this host may have an endpoint that other hosts see.
+    ///
+    /// # Errors
+    /// The missing right.
+    pub fn check_own(&self, topic: &str, side: Side) -> Result<(), MissingRight> {
+        self.certificate.as_ref().map_or(Ok(()), |certificate| {
+            Holder { certificate, shown_name: None }.check(topic, side)
+        })
+    }
+
+    /// Reports a host, or an endpoint of one, that is refused: in the status, and once in the log.
+    pub fn report_refusal(&mut self, text: String) {
+        if self.problems.add_text(text.clone(), Instant::now()) {
+            self.shared.node.log().warning(text);
+        }
     }
 
     /// Counts the topics of this host that a rule of the configuration withholds from the hosts that claim

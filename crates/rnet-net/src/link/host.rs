@@ -9,14 +9,15 @@ use rnet::trace::node_of;
 use rnet::{
     EndpointQos, Error, Lane, MatchEvent, PublisherQos, Reliability, Result, Subscriber, limits,
 };
+use rnet_keys::HostCertificate;
 
-use crate::config::Direction;
 use crate::stream::{Limits, Stream};
 use crate::transport::{Presence, Transport};
 use crate::wire::{Item, Subscribe};
 
 mod address;
 mod closing;
+mod denied;
 mod liveness;
 mod name;
 mod pending_ends;
@@ -95,8 +96,12 @@ pub struct Host {
     subscriptions: BTreeMap<u64, (RemoteEndpoint, Subscriber<[u8]>)>,
     nodes: nodes::HostNodes,
     reported_hosts: reported_hosts::ReportedHosts,
-    /// Topics of publishers that a rule of this host blocks.
-    denied: BTreeMap<u64, String>,
+    /// Its certificate, if keys secure the network.
+    certificate: Option<Arc<HostCertificate>>,
+    /// Its endpoints that a rule of this host or its rights do not allow.
+    denied: BTreeMap<u64, denied::DeniedEndpoint>,
+    /// Number of its endpoints that its rights did not allow.
+    pub refused_endpoints: u64,
     /// Endpoints that exceeded a limit of this host.
     retry_queue: RetryQueue,
     /// Number of its topics that its rules withhold from this host.
@@ -170,7 +175,9 @@ impl Host {
             subscriptions: BTreeMap::new(),
             nodes: nodes::HostNodes::default(),
             reported_hosts: reported_hosts::ReportedHosts::default(),
+            certificate: None,
             denied: BTreeMap::new(),
+            refused_endpoints: 0,
             retry_queue: RetryQueue::default(),
             withheld: 0,
             unresolved_types: types::UnresolvedTypes::default(),
@@ -280,6 +287,12 @@ impl Host {
         described: EndpointDescription,
     ) -> Result<()> {
         let id = described.id;
+        if let Some(denied) = self.check_denied(control, &described) {
+            // An earlier session may have allowed it.
+            self.endpoint_gone(control, id, false);
+            self.deny(control, id, denied);
+            return Ok(());
+        }
         if let Some(remote) = self.publishers.get_mut(&id) {
             // Its channel was cut before all messages arrived; the rest waits there.
             (remote.leaving, remote.ended) = (None, described.ended.then_some(described.died));
@@ -297,17 +310,6 @@ impl Host {
         }
         let remote = RemoteEndpoint::check(&self.name, &described)?;
         let ended = described.ended.then_some(described.died);
-        // Messages of a publisher are inbound, those for a subscription outbound.
-        let direction = match &remote.qos {
-            Qos::Publisher(_) => Direction::In,
-            Qos::Subscriber(_) => Direction::Out,
-        };
-        if control.shared.config.allows(&remote.topic, direction, &self.declared_name).is_err() {
-            if matches!(remote.qos, Qos::Publisher(_)) && self.denied.len() < MAX_ENDPOINTS {
-                self.denied.insert(id, remote.topic);
-            }
-            return Ok(());
-        }
         let schema = match remote.hash() {
             None => None,
             Some(hash) => match control.types.get(hash) {
@@ -553,6 +555,7 @@ impl Host {
     /// Handles the loss of the host: its nodes are lost.
     pub fn lose(mut self, control: &mut ControlState) {
         self.end();
+        self.shared.certificates.set(self.name(), None);
         self.nodes.lose();
         for lane in &self.lanes {
             lock(&lane.channels).clear();

@@ -377,6 +377,7 @@ mod tests {
                 holds_role: Arc::new(|| true),
                 events: tell,
                 transport: Mutex::default(),
+                certificates: Default::default(),
                 positions: PositionTable::open(node.domain_path()).unwrap(),
                 offline: OfflineReaders::new(OfflineLimits::default()),
                 sessions: AtomicU64::new(1),

@@ -32,6 +32,11 @@ impl Problems {
         self.keep(text_of(error), Some(now));
     }
 
+    /// The same for a text. Returns whether the problem is new.
+    pub fn add_text(&mut self, text: String, now: Instant) -> bool {
+        self.keep(text.chars().take(MAX_PROBLEM_CHARS).collect(), Some(now))
+    }
+
     /// Adds a problem that persists until [`Problems::remove_persistent`].
     pub fn add_persistent(&mut self, error: &Error) {
         self.keep(text_of(error), None);
@@ -62,11 +67,12 @@ impl Problems {
         self.0.iter().map(|problem| problem.text.as_str())
     }
 
-    fn keep(&mut self, text: String, last: Option<Instant>) {
+    /// Returns whether the problem is new.
+    fn keep(&mut self, text: String, last: Option<Instant>) -> bool {
         if let Some(problem) = self.0.iter_mut().find(|problem| problem.text == text) {
             // A persistent problem stays persistent.
             problem.last = problem.last.and(last);
-            return;
+            return false;
         }
         if self.0.len() == MAX_PROBLEMS {
             let oldest = (0..MAX_PROBLEMS).min_by_key(|at| {
@@ -76,6 +82,7 @@ impl Problems {
             oldest.map(|at| self.0.remove(at));
         }
         self.0.push(Problem { text, last });
+        true
     }
 }
 

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, link_status, timestamp_now};
 use rnet::{Lane, LossCounts, Result};
+use rnet_keys::HostCertificate;
 
 use crate::stream::ClockOffset;
 use crate::transport::{Connection, HostId};
@@ -60,6 +61,8 @@ struct HostRecord {
     address: String,
     /// The reason for the last loss.
     why_lost: String,
+    /// Its refused endpoints of earlier sessions.
+    refused_before: u64,
     /// Its only connected lane, if just one is.
     half_connected_lane: Option<Lane>,
     /// Whether both of its lanes were connected at some time.
@@ -96,6 +99,7 @@ impl HostRecord {
             release: String::new(),
             address: String::new(),
             why_lost: String::new(),
+            refused_before: 0,
             half_connected_lane: None,
             was_met: false,
             seen: HashMap::new(),
@@ -227,6 +231,7 @@ impl Status {
         // This includes a host that came and went between two checks.
         record.was_met = true;
         record.why_lost = why;
+        record.refused_before += host.refused_endpoints;
     }
 
     /// Assigns the host the name and the counters of an absent host that had the name before. Returns the
@@ -353,6 +358,7 @@ impl Status {
                 reasons.extend(record.count(control, host, &mut here));
                 fill_clock(&mut peer, host);
                 peer.nodes = host.node_count();
+                peer.certificate = host.certificate().map(|one| certificate_of(one));
             }
             use link_status::State::{Connected, Lost, Refused};
             let host = hosts.get(id);
@@ -372,6 +378,8 @@ impl Status {
             {
                 record.address = only_unknown_address(connections, hosts).unwrap_or_default();
             }
+            let refused = hosts.get(id).map_or(0, |host| host.refused_endpoints);
+            peer.refused_endpoints = record.refused_before + refused;
             peer.host.clone_from(&record.name);
             peer.version.clone_from(&record.release);
             peer.address.clone_from(&record.address);
@@ -405,8 +413,21 @@ impl Status {
             problems: self.problems.clone(),
             connect: shared.config.connect.iter().map(ToString::to_string).collect(),
             interfaces: shared.config.interfaces.iter().map(|one| one.value.clone()).collect(),
-            insecure: shared.config.keys.is_none() && shared.config.exposing_setting().is_some(),
+            insecure: control.certificate.is_none() && shared.config.exposing_setting().is_some(),
+            certificate: control.certificate.as_deref().map(certificate_of),
+            authority: shared.transport().and_then(|net| net.authority()).unwrap_or_default(),
         }
+    }
+}
+
+fn certificate_of(certificate: &HostCertificate) -> link_status::Certificate {
+    let expires = certificate.not_after.duration_since(UNIX_EPOCH).unwrap_or_default();
+    link_status::Certificate {
+        serial: certificate.serial.clone(),
+        expires: Some(Timestamp {
+            seconds: i64::try_from(expires.as_secs()).unwrap_or(i64::MAX),
+            nanos: 0,
+        }),
     }
 }
 
@@ -530,6 +551,7 @@ fn explain(reason: &HoldReason, is_inbound: bool) -> (link_status::Cause, String
         HoldReason::NoSubscriber if is_inbound => of(Cause::NoSubscriber, "no subscriber here"),
         HoldReason::NoSubscriber => of(Cause::NoSubscriber, "no subscriber there"),
         HoldReason::Rule(rule) => (Cause::Rule, rule.clone()),
+        HoldReason::OwnRights(text) | HoldReason::PeerRights(text) => (Cause::Rights, text.clone()),
         HoldReason::Configured(shaping) => match shaping.rate_limit_hz {
             Some(hz) => (Cause::RateLimit, format!("at most {hz} Hz cross")),
             None if shaping.newest_only => of(Cause::LeftOut, "only the newest crosses"),

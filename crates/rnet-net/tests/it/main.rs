@@ -10,6 +10,7 @@ mod beside_large;
 #[cfg(feature = "zenoh")]
 mod cable;
 mod calls;
+mod certified;
 mod commands;
 mod commands_cut;
 mod commands_random;
@@ -31,6 +32,7 @@ mod ports;
 mod promises;
 mod quiet;
 mod reliable_cut;
+mod rights;
 #[cfg(feature = "zenoh")]
 mod rnet_link;
 #[cfg(feature = "zenoh")]

@@ -300,7 +300,7 @@ fn host_with_a_stolen_name_is_not_trusted() {
     real.state().unwrap().set("/a", 1).unwrap();
     // It answers at the names of host0.
     liar.state().unwrap().set("/a", 666).unwrap();
-    let _lies = rnet::bridge::serve_state(&liar, "host0").unwrap();
+    let _lies = rnet::bridge::serve_state(&liar, "host0", None).unwrap();
     let desk = hosts.node(2, "desk");
     let remote = desk.state_of("host0").unwrap();
     assert!(!away(&remote.get("/a").unwrap_err()));

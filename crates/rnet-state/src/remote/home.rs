@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use crate::param::list::raw_params;
+use crate::param::param_keys::ALL_VALUES;
+use crate::prefix::Prefix;
 use crate::{Change, Entry, State, WatchHandle};
-use rnet_core::{Error, OnFull, Result};
+use rnet_core::{Error, OnFull, Result, key_name};
 use rnet_node::sync::lock;
 use rnet_shm::os::random::random_u64;
 
@@ -37,6 +39,21 @@ const BACKLOG: usize = 1024;
 /// Concurrent writes: one that waits for the disk does not delay those that do not.
 const MAX_CONCURRENT_WRITES: usize = 4;
 
+/// What a request of another host needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateNeed<'a> {
+    /// To read a key.
+    Read(&'a str),
+    /// To read all keys under a prefix, such as `/arm` or `/`.
+    ReadAll(&'a str),
+    /// To write a key.
+    Write(&'a str),
+}
+
+/// Decides whether a host, by its name here, may do something. Hosts for which it returns the same number get
+/// the same feeds; the number is part of the feed's topic.
+pub type StateAccess = Arc<dyn Fn(&str, StateNeed<'_>) -> Result<u64> + Send + Sync>;
+
 /// Answers for the keys of this host until it is dropped; made by [`serve`].
 #[must_use = "other hosts reach the state of this one as long as this is held"]
 pub struct Home {
@@ -45,7 +62,8 @@ pub struct Home {
 }
 
 /// Serves the keys of this host, which other hosts know as `host`. The node must use the host's time: with a
-/// simulated clock that is stopped, feeds would send nothing.
+/// simulated clock that is stopped, feeds would send nothing. `access` decides about each request of another
+/// host.
 ///
 /// # Errors
 /// As `rnet::Node::service`.
@@ -53,11 +71,13 @@ pub fn serve(
     node: &NodeHandle,
     open_state: impl Fn() -> Result<State> + Send + Sync + 'static,
     host: &str,
+    access: Option<StateAccess>,
 ) -> Result<Home> {
     let feeds = Arc::new_cyclic(|this| Feeds {
         node: node.clone(),
         open_state: Box::new(open_state),
         host: host.to_owned(),
+        access,
         feeds: Mutex::default(),
         beat: Mutex::default(),
         this: this.clone(),
@@ -65,11 +85,11 @@ pub fn serve(
     let (reading, writing) = (feeds.clone(), feeds.clone());
     let read = ServiceBuilder::<StateAsk, StateReply>::new(node, &wire::read_service(host))
         .backlog(BACKLOG)
-        .serve(move |ask| Ok(to_reply(reading.read(ask))))?;
+        .serve_any(move |ask, call| Ok(Some(to_reply(reading.read(ask, call.caller())))))?;
     let write = ServiceBuilder::<StateAsk, StateReply>::new(node, &wire::write_service(host))
         .backlog(BACKLOG)
         .at_once(MAX_CONCURRENT_WRITES)
-        .serve(move |ask| Ok(to_reply(writing.write(ask))))?;
+        .serve_any(move |ask, call| Ok(Some(to_reply(writing.write(ask, call.caller())))))?;
     Ok(Home { _services: [read, write], _feeds: feeds })
 }
 
@@ -128,7 +148,9 @@ struct Feeds {
     node: NodeHandle,
     open_state: Box<dyn Fn() -> Result<State> + Send + Sync>,
     host: String,
-    feeds: Mutex<HashMap<String, Feed>>,
+    access: Option<StateAccess>,
+    /// By prefix, and the number of the readers.
+    feeds: Mutex<HashMap<(String, u64), Feed>>,
     /// Created with the first feed: a home without followers causes no wake-ups.
     beat: Mutex<Option<Timer>>,
     this: Weak<Feeds>,
@@ -139,18 +161,37 @@ impl Feeds {
         (self.open_state)()
     }
 
-    fn read(&self, ask: &StateAsk) -> Result<StateReply> {
+    /// Checks a request of this node; the link shows those of other hosts as `@host/node`. Returns the number of
+    /// its readers.
+    fn check(&self, caller: &str, need: StateNeed<'_>) -> Result<u64> {
+        let host = caller.strip_prefix('@').and_then(|rest| rest.split('/').next());
+        match (&self.access, host) {
+            (Some(access), Some(host)) => access(host, need),
+            _ => Ok(0),
+        }
+    }
+
+    fn read(&self, ask: &StateAsk, caller: &str) -> Result<StateReply> {
         let state = self.state()?;
+        let check_all = |prefix: &str| {
+            let prefix = Prefix::new(prefix)?;
+            self.check(caller, StateNeed::ReadAll(prefix.root()))
+        };
         match ask.action() {
             Action::Get => {
+                self.check(caller, StateNeed::Read(&key_name(&ask.key)?))?;
                 let (revision, entry) = (state.revision(), state.entry(&ask.key)?);
                 let entries =
                     entry.iter().map(|entry| wire::encode_entry(entry, |_| false)).collect();
                 Ok(StateReply { revision, entries, ..StateReply::default() })
             }
-            Action::List => list_keys(&state, &ask.key),
-            Action::Follow => self.follow(&state, &ask.key),
+            Action::List => {
+                check_all(&ask.key)?;
+                list_keys(&state, &ask.key)
+            }
+            Action::Follow => self.follow(&state, &ask.key, check_all(&ask.key)?),
             Action::Params => {
+                check_all(ALL_VALUES)?;
                 let (descriptions, values) = raw_params(&state)?;
                 let about = |(key, revision, json): (String, u64, Vec<u8>)| StateEntry {
                     key,
@@ -166,9 +207,10 @@ impl Feeds {
         }
     }
 
-    fn follow(&self, state: &State, prefix: &str) -> Result<StateReply> {
+    fn follow(&self, state: &State, prefix: &str, readers: u64) -> Result<StateReply> {
+        let key = (prefix.to_owned(), readers);
         let mut feeds = lock(&self.feeds);
-        if !feeds.contains_key(prefix) {
+        if !feeds.contains_key(&key) {
             if feeds.len() >= MAX_FEEDS {
                 return Err(Error::limit_reached(
                     "state prefixes that other hosts follow",
@@ -176,10 +218,10 @@ impl Feeds {
                     "follow one common prefix",
                 ));
             }
-            let feed = self.open_feed(state, prefix)?;
-            feeds.insert(prefix.to_owned(), feed);
+            let feed = self.open_feed(state, prefix, readers)?;
+            feeds.insert(key.clone(), feed);
         }
-        let feed = feeds.get_mut(prefix).expect("it was put there");
+        let feed = feeds.get_mut(&key).expect("it was put there");
         feed.idle_heartbeats = 0;
         let (number, sender) = (feed.number, feed.sender.clone());
         drop(feeds);
@@ -189,14 +231,15 @@ impl Feeds {
             sender.types.clear();
             sender.seq
         };
-        let (topic, keys) = (wire::feed_topic(&self.host, number), list_keys(state, prefix)?);
+        let topic = wire::feed_topic(&self.host, readers, number);
+        let keys = list_keys(state, prefix)?;
         Ok(StateReply { topic, feed: number, seq, ..keys })
     }
 
-    fn open_feed(&self, state: &State, prefix: &str) -> Result<Feed> {
+    fn open_feed(&self, state: &State, prefix: &str, readers: u64) -> Result<Feed> {
         let number = random_u64();
         // The newest message is kept for late joiners: it carries the feed's position.
-        let publisher = self.node.publisher(&wire::feed_topic(&self.host, number));
+        let publisher = self.node.publisher(&wire::feed_topic(&self.host, readers, number));
         let publisher = publisher.reliable(OnFull::Refuse).transient_local(1).open()?;
         let sender = FeedSender { publisher, number, seq: 0, types: HashSet::new() };
         let sender = Arc::new(Mutex::new(sender));
@@ -220,7 +263,7 @@ impl Feeds {
     fn heartbeat(&self) {
         let mut feeds = lock(&self.feeds);
         let mut over = Vec::new();
-        for (prefix, feed) in feeds.iter_mut() {
+        for (key, feed) in feeds.iter_mut() {
             let mut sender = lock(&feed.sender);
             match sender.publisher.subscriber_count() {
                 0 => feed.idle_heartbeats += 1,
@@ -230,16 +273,17 @@ impl Feeds {
                 }
             }
             if feed.idle_heartbeats > MAX_IDLE_HEARTBEATS {
-                over.push(prefix.clone());
+                over.push(key.clone());
             }
         }
-        let over: Vec<Option<Feed>> = over.iter().map(|prefix| feeds.remove(prefix)).collect();
+        let over: Vec<Option<Feed>> = over.iter().map(|key| feeds.remove(key)).collect();
         drop(feeds);
         drop(over);
     }
 
-    fn write(&self, ask: &StateAsk) -> Result<StateReply> {
+    fn write(&self, ask: &StateAsk, caller: &str) -> Result<StateReply> {
         let state = self.state()?;
+        self.check(caller, StateNeed::Write(&key_name(&ask.key)?))?;
         let mut put = state.put(&ask.key);
         if let Some(revision) = ask.if_revision {
             put = put.if_revision(revision);

@@ -32,13 +32,49 @@ pub fn write_service(host: &str) -> String {
     format!("{}/write", root(host))
 }
 
-/// The topic of the changes of a feed.
-pub fn feed_topic(host: &str, feed: u64) -> String {
-    format!("{}/f{feed:016x}", root(host))
+/// The topic of the changes of a feed, for one group of readers.
+pub fn feed_topic(host: &str, readers: u64, feed: u64) -> String {
+    format!("{}/r{readers:016x}/f{feed:016x}", root(host))
 }
 
+const STATE_ROOT: &str = "/_rnet/state/h";
+
 fn root(host: &str) -> String {
-    format!("/_rnet/state/h{:016x}", fnv1a_64(host.as_bytes()))
+    format!("{STATE_ROOT}{:016x}", StateTopic::hash_host(host))
+}
+
+/// What a name of the state between hosts is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateTopic {
+    /// The service for reads of a home, given by the hash of its host's name.
+    Read(u64),
+    /// The service for writes of a home.
+    Write(u64),
+    /// A feed of a home, and the number of the readers for which it is.
+    Feed(u64, u64),
+}
+
+impl StateTopic {
+    /// Reads the name of a service or topic; `None` for any other name.
+    pub fn parse(name: &str) -> Option<StateTopic> {
+        let (host, end) = name.strip_prefix(STATE_ROOT)?.split_once('/')?;
+        let number = |text: &str| u64::from_str_radix(text, 16).ok().filter(|_| text.len() == 16);
+        let host = number(host)?;
+        match end {
+            "read" => Some(StateTopic::Read(host)),
+            "write" => Some(StateTopic::Write(host)),
+            _ => {
+                let (readers, feed) = end.strip_prefix('r')?.split_once("/f")?;
+                number(feed)?;
+                Some(StateTopic::Feed(host, number(readers)?))
+            }
+        }
+    }
+
+    /// The hash of a host's name in these names.
+    pub fn hash_host(host: &str) -> u64 {
+        fnv1a_64(host.as_bytes())
+    }
 }
 
 /// The number of a type at its home, and its description for receivers that do not know it.

@@ -372,7 +372,13 @@ class LinkStatus(Message):
     Cause: ClassVar[EnumTypeWrapper]
     CAUSE_UNSPECIFIED: ClassVar[int]; CAUSE_CREDIT: ClassVar[int]; CAUSE_WINDOW: ClassVar[int]
     CAUSE_RULE: ClassVar[int]; CAUSE_RATE_LIMIT: ClassVar[int]; CAUSE_LEFT_OUT: ClassVar[int]
-    CAUSE_NO_SUBSCRIBER: ClassVar[int]
+    CAUSE_NO_SUBSCRIBER: ClassVar[int]; CAUSE_RIGHTS: ClassVar[int]
+    class Certificate(Message):
+        """The certificate of a host."""
+        serial: str
+        expires: _Time
+        def __init__(self, *, serial: str = ..., expires: _Timestamp = ...) -> None: ...
+        def HasField(self, field_name: Literal["expires"]) -> bool: ...
     class ClockStep(Message):
         """A step of a peer's clock against this host's."""
         timestamp: _Time
@@ -421,15 +427,19 @@ class LinkStatus(Message):
         nodes: int
         clock_drift: float
         clock_drift_uncertainty: float
+        certificate: _Part[LinkStatus.Certificate]
+        refused_endpoints: int
         def __init__(self, *, host: str = ..., id: str = ..., version: str = ...,
             address: str = ..., state: int = ..., since: _Timestamp = ..., text: str = ...,
             round_trip: _Duration = ..., clock_offset: _Duration = ...,
             clock_offset_uncertainty: _Duration = ...,
             clock_steps: Iterable[_Given[LinkStatus.ClockStep]] = ...,
             topics: Iterable[_Given[LinkStatus.Topic]] = ..., nodes: int = ...,
-            clock_drift: float = ..., clock_drift_uncertainty: float = ...) -> None: ...
+            clock_drift: float = ..., clock_drift_uncertainty: float = ...,
+            certificate: _Given[LinkStatus.Certificate] = ...,
+            refused_endpoints: int = ...) -> None: ...
         def HasField(self, field_name: Literal["since", "round_trip", "clock_offset",
-            "clock_offset_uncertainty"]) -> bool: ...
+            "clock_offset_uncertainty", "certificate"]) -> bool: ...
     timestamp: _Time
     host: str
     id: str
@@ -443,12 +453,15 @@ class LinkStatus(Message):
     connect: _Values[str]
     interfaces: _Values[str]
     insecure: bool
+    certificate: _Part[LinkStatus.Certificate]
+    authority: str
     def __init__(self, *, timestamp: _Timestamp = ..., host: str = ..., id: str = ...,
         term: int = ..., pid: int = ..., version: str = ..., mode: str = ...,
         listen: Iterable[str] = ..., peers: Iterable[_Given[LinkStatus.Peer]] = ...,
         problems: Iterable[str] = ..., connect: Iterable[str] = ...,
-        interfaces: Iterable[str] = ..., insecure: bool = ...) -> None: ...
-    def HasField(self, field_name: Literal["timestamp"]) -> bool: ...
+        interfaces: Iterable[str] = ..., insecure: bool = ...,
+        certificate: _Given[LinkStatus.Certificate] = ..., authority: str = ...) -> None: ...
+    def HasField(self, field_name: Literal["timestamp", "certificate"]) -> bool: ...
 
 class MagneticField(Message):
     """What a magnetometer measures."""

@@ -200,7 +200,8 @@ fn run_link(
     // Its topics cross like those of any node, because the state node does not belong to the link.
     // Followers of keys learn of their home by the host's clock, whatever clock the nodes use.
     let state = Domain::node(options, "state").sim_time(false).open().map_err(error_text)?;
-    let _home = rnet::bridge::serve_state(&state, &name).map_err(error_text)?;
+    let _home =
+        rnet::bridge::serve_state(&state, &name, Some(link.state_access())).map_err(error_text)?;
     if background {
         // Starts the standby, for the moment in which this process exits.
         detach::spawn(options)?;

@@ -77,6 +77,7 @@ impl Host {
             }
         }
         self.hello = Some(hello);
+        self.shared.certificates.set(self.name(), self.certificate.clone());
         for lane in &self.lanes {
             lock(&lane.stream).expect_pulses(self.sends_pulses());
         }

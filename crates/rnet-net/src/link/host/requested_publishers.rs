@@ -9,7 +9,7 @@ use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result};
 use crate::config::Compression;
 use crate::wire::Subscribe;
 
-use super::super::control_state::ControlState;
+use super::super::control_state::{ControlState, Hidden};
 use super::super::event::channel_end;
 use super::super::forwarder::Forwarder;
 use super::super::kept_for_reconnect::{OfflineLookup, OfflineReader, OfflineReaders};
@@ -90,7 +90,7 @@ impl Host {
                 // A publisher that has closed meanwhile is not an error: its end and the request have
                 // crossed on the way.
                 if !matches!(error, Error::Closed { .. }) {
-                    control.report(&error);
+                    control.report_refusal(error.to_string());
                 }
             }
         }
@@ -119,9 +119,14 @@ impl Host {
             let what = format!("endpoint of {topic}, requested by host {}", self.name);
             return Err(Error::BadValue { what, why: "it is a subscription".to_owned() });
         };
-        if qos.lane != lane || !control.crosses(endpoint, &self.declared_name) {
+        let refuse = |why: String| {
             let what = format!("request of host {} for {topic}", self.name);
-            return Err(Error::BadValue { what, why: "it is not offered there".to_owned() });
+            Err(Error::BadValue { what, why })
+        };
+        match control.check_crossing(endpoint, self) {
+            Ok(()) if qos.lane == lane => {}
+            Err(Hidden::Rights(missing)) => return refuse(missing.to_string()),
+            Ok(()) | Err(_) => return refuse("it is not offered there".to_owned()),
         }
         // Errors name one of the subscriptions that it reads for.
         let for_whom = self.subscriptions.values().find(|(remote, _)| remote.topic == *topic);

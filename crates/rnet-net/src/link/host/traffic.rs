@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rnet::msgs::link_status::State;
-use rnet::{EndpointQos, Lane, LossCounts};
+use rnet::{Lane, LossCounts};
 
-use crate::config::{Direction, Shaping};
+use crate::config::Shaping;
 use crate::stream::{ClockDrift, ClockOffset};
 
-use super::super::control_state::ControlState;
+use super::super::control_state::{ControlState, Hidden};
 use super::super::forwarder::{BlockReason, ForwardStats};
 use super::super::lock::lock;
 use super::super::proxy::ReceiveStats;
+use super::super::rights::Side;
 use super::Host;
 
 /// Anything that takes longer than this is reported.
@@ -64,6 +65,10 @@ pub enum HoldReason {
     Credit(Duration),
     /// The rule, as text.
     Rule(String),
+    /// What this host's certificate does not allow, as text.
+    OwnRights(String),
+    /// What the other host's certificate does not allow, as text.
+    PeerRights(String),
 }
 
 /// A channel, or a publisher without one.
@@ -199,30 +204,34 @@ impl Host {
         let mut found = BTreeMap::new();
         let granted: BTreeSet<u64> =
             self.granted.values().map(|granted| granted.wanted.publisher).collect();
-        let of_ours = control.local.values().filter(|endpoint| {
-            matches!(endpoint.qos, EndpointQos::Publisher(_)) && !granted.contains(&endpoint.id)
-        });
-        let ours = of_ours.filter_map(|endpoint| {
-            let reason = match control.shared.config.allows(
-                &endpoint.topic,
-                Direction::Out,
-                &self.declared_name,
-            ) {
+        let ours = control.local.values().filter(|endpoint| !granted.contains(&endpoint.id));
+        let ours = ours.filter_map(|endpoint| {
+            let is_inbound = Side::of(endpoint) == Side::Subscriber;
+            let reason = match control.check_crossing(endpoint, self) {
+                Ok(()) if is_inbound => return None,
                 Ok(()) => HoldReason::NoSubscriber,
                 // Endpoints that never leave their host do not count as withheld.
-                Err(rule) if rule.place.is_none() => return None,
-                Err(rule) => HoldReason::Rule(rule.to_string()),
+                Err(Hidden::LocalOnly) => return None,
+                // The other host's publisher, if there is one, shows the rule.
+                Err(Hidden::Rule(_)) if is_inbound => return None,
+                Err(Hidden::Rule(rule)) => HoldReason::Rule(rule),
+                Err(Hidden::Rights(missing)) if missing.is_own() => {
+                    HoldReason::OwnRights(missing.to_string())
+                }
+                Err(Hidden::Rights(missing)) => HoldReason::PeerRights(missing.to_string()),
             };
-            Some(((endpoint.topic.clone(), false), reason))
+            Some(((endpoint.topic.clone(), is_inbound), reason))
         });
         let theirs = self.publishers.values().filter(|remote| remote.channel.is_none());
         let theirs =
             theirs.map(|remote| ((remote.remote.topic.clone(), true), HoldReason::NoSubscriber));
-        let denied = self.denied.values().filter_map(|topic| {
-            let rule =
-                control.shared.config.allows(topic, Direction::In, &self.declared_name).err()?;
-            Some(((topic.clone(), true), HoldReason::Rule(rule.to_string())))
-        });
+        // For a rule, the publishers of this host show the other direction.
+        let denied = self
+            .denied
+            .values()
+            .filter(|denied| denied.is_publisher || !matches!(denied.reason, HoldReason::Rule(_)));
+        let denied = denied
+            .map(|denied| ((denied.topic.clone(), denied.is_publisher), denied.reason.clone()));
         found.extend(denied.chain(ours).chain(theirs).take(MAX_NOT_CROSSING));
         found
     }

@@ -7,6 +7,7 @@ mod ends;
 mod partial;
 pub mod peer;
 mod reports;
+mod rights;
 mod rules;
 mod versions;
 mod wills;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rnet::bridge::{Home, serve_state};
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::{DomainId, Node};
-use rnet_keys::KeysFile;
+use rnet_keys::{KeysFile, Right};
 use rnet_net::config::{Config, OfflineLimits};
 use rnet_net::in_memory_transport::MemoryNet;
 use rnet_net::link::{Link, LinkFailure, LinkOptions};
@@ -21,11 +21,14 @@ use rnet_net::secure::SecureNetwork;
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence, Sink, Transport};
 
+use crate::certified::Certificates;
 use crate::common::{Child, LONG, Net, eventually};
 
 pub struct Hosts {
     links: Vec<Option<Link>>,
     net: Arc<MemoryNet>,
+    /// The certificates of the hosts; without any, nothing is restricted.
+    pub certificates: Certificates,
     /// Where they listen if Zenoh joins them. The lock keeps other tests with Zenoh out meanwhile, because
     /// its sessions have many threads.
     #[cfg(feature = "zenoh")]
@@ -114,6 +117,21 @@ impl Hosts {
         }
     }
 
+    /// A host for each of these lists of rights, which its certificate has.
+    pub fn with_rights(test: &str, rights: &[&[(Right, &str)]]) -> Hosts {
+        let mut hosts = Hosts::unlinked(rights.iter().map(|_| Net::new(test)).collect());
+        for (host, rights) in rights.iter().enumerate() {
+            hosts.certify(host, rights);
+        }
+        hosts.start_all(&vec![""; rights.len()]);
+        hosts
+    }
+
+    /// Gives a host a certificate with these rights.
+    pub fn certify(&self, host: usize, rights: &[(Right, &str)]) {
+        self.certificates.issue(HostId(host as u64 + 1), &self.names[host], rights);
+    }
+
     fn in_domains(domains: Vec<Net>, configs: &[&str]) -> Hosts {
         let mut hosts = Hosts::unlinked(domains);
         hosts.start_all(configs);
@@ -124,6 +142,7 @@ impl Hosts {
         Hosts {
             links: domains.iter().map(|_| None).collect(),
             net: MemoryNet::new(),
+            certificates: Certificates::default(),
             #[cfg(feature = "zenoh")]
             zenoh: None,
             offline: OfflineLimits::default(),
@@ -172,14 +191,16 @@ impl Hosts {
             self.links[host] = Some(open_link(options, keys, open));
             return;
         }
-        let open = |presence, sink| Ok(net.join(presence, sink));
+        let certificates = self.certificates.clone();
+        let open = |presence, sink| Ok(certificates.secure(net.join(presence, sink)));
         self.links[host] = Some(open_link(options, keys, open));
     }
 
     /// The home of a host's state, as `rnet-link` has it.
     pub fn home(&self, host: usize) -> Home {
         let node = self.domains[host].builder("/_rnet/state").tool().open().unwrap();
-        serve_state(&node, &self.names[host]).unwrap()
+        let link = self.links[host].as_ref();
+        serve_state(&node, &self.names[host], link.map(Link::state_access)).unwrap()
     }
 
     /// Sets the name of a host for its next start.
