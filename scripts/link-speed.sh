@@ -4,12 +4,13 @@
 #   cargo build --release -p rnet-net --features zenoh --bin rnet-link --example link_speed
 #
 #   link-speed.sh [ROUNDS]             cost of a message; 3 rounds by default
+#   link-speed.sh keys [ROUNDS]        the same with and without keys, which needs target/release/rnet too
 #   link-speed.sh urgent [ROUNDS]      urgent events at 100 Hz on an idle cable, and on one full of images;
 #                                      fails if an event is missing
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=speed
-[ "${1:-}" != urgent ] || { work=urgent && shift; }
+case ${1:-} in keys | urgent) work=$1 && shift ;; esac
 readonly work rounds=${1:-3}
 readonly program=$PWD/target/release/examples/link_speed
 readonly place=$(mktemp -d /dev/shm/rnet-speed-XXXXXX)
@@ -26,7 +27,14 @@ end() {
 }
 trap end EXIT
 end
-mkdir -p "$place/a" "$place/b"
+mkdir -p "$place"/{a,b}{,-keys}
+systems="rnet zenoh"
+if [ "$work" = keys ]; then
+    systems="rnet keys"
+    rnet_keys() { RNET_KEYS=$place/a.pem target/release/rnet keys "$@" --authority "$place/ca" >/dev/null; }
+    rnet_keys init --name a
+    rnet_keys add-host b -o "$place/b.pem"
+fi
 ip netns add "$a"
 ip netns add "$b"
 ip link add veth-a netns "$a" type veth peer name veth-b netns "$b"
@@ -40,20 +48,27 @@ done
 in_host() {
     local host=$1
     shift
-    local settings=(RNET_DIR="$place/$host" RNET_HOST="$host")
+    local settings=(RNET_DIR="$place/$host" RNET_HOST="$host") port=7450
+    if [ "$keys" = 1 ]; then
+        settings=(RNET_DIR="$place/$host-keys" RNET_KEYS="$place/$host.pem" RNET_INSECURE=0)
+        port=7470
+    fi
     if [ "$host" = a ]; then
-        settings+=(RNET_LISTEN=tcp/10.77.0.1:7450)
+        settings+=("RNET_LISTEN=tcp/10.77.0.1:$port")
     else
-        settings+=(RNET_CONNECT=tcp/10.77.0.1:7450)
+        settings+=("RNET_CONNECT=tcp/10.77.0.1:$port")
     fi
     ip netns exec "rnet-speed-$host" env "${settings[@]}" "$@"
 }
 
+keys=0
 measure() { # SYSTEM LEN COUNT HZ; prints the result on a line
-    in_host a "$program" "$1" receive "$2" "$3" "$4" tcp/10.77.0.1:7460 >"$place/out" &
+    local keys=0 system=$1
+    [ "$1" != keys ] || { keys=1 && system=rnet; }
+    in_host a "$program" "$system" receive "$2" "$3" "$4" tcp/10.77.0.1:7460 >"$place/out" &
     local receiver=$!
     [ "$1" != zenoh ] || sleep 0.5
-    in_host b "$program" "$1" send "$2" "$3" "$4" tcp/10.77.0.1:7460 >/dev/null &
+    in_host b "$program" "$system" send "$2" "$3" "$4" tcp/10.77.0.1:7460 >/dev/null &
     wait "$receiver"
     wait
     # Until the links, which keep running, have told each other that both programs have exited.
@@ -83,7 +98,7 @@ fi
 
 for _ in $(seq "$rounds"); do
     for job in "22 500000 0" "1024 300000 0" "1048576 500 0" "64 3000 1000"; do
-        for system in rnet zenoh; do
+        for system in $systems; do
             # shellcheck disable=SC2086
             measure "$system" $job
         done

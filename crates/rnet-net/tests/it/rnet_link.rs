@@ -1,6 +1,7 @@
 //! The program `rnet-link`, run as nodes, people and systemd run it.
 
 use crate::folder;
+mod keys;
 mod stopped;
 
 use std::fs;

@@ -53,10 +53,13 @@ impl Folder {
             "RNET_INSECURE",
             "RNET_HOST",
             "RNET_GROUP",
+            "RNET_KEYS",
         ] {
             command.env_remove(name);
         }
         command.args(words).env("RNET_DOMAIN", &self.domain).env("RNET_DIR", &self.dir);
+        // Without the keys of the user.
+        command.env("XDG_CONFIG_HOME", &self.dir);
         command.current_dir(&self.dir).stdin(Stdio::null());
         command
     }
