@@ -148,6 +148,8 @@ impl Authority {
     /// # Errors
     /// `Request` for an invalid name, days or too many rights; `File` if another file is in the way; `Io`.
     pub fn add_host(&mut self, request: &HostRequest, keys_path: &Path) -> Result<HostCertificate> {
+        // No token is added meanwhile.
+        let _lock = keys_path.exists().then(|| files::lock(keys_path)).transpose()?;
         let tokens = self.check_request(request, keys_path)?;
         let key = KeyPair::generate().map_err(|why| cannot("create a key", &why))?;
         let certificate = host_params(request)?.signed_by(&key, &self.issuer);
@@ -237,22 +239,20 @@ impl Authority {
         Ok(hosts)
     }
 
-    /// Revokes the certificate of a host, given by its name or the certificate's serial number; returns the
-    /// new list. A certificate that has already been revoked is not an error.
+    /// Revokes the certificate of a host, given by its name or the certificate's serial number of 16 digits;
+    /// returns the new list. The number may be unknown: an authority that was restored from an old copy has
+    /// forgotten the last certificates. A certificate that has already been revoked is not an error.
     ///
     /// # Errors
-    /// `Request` if the authority has not issued such a certificate; `Io`.
+    /// `Request` for a name without a certificate; `Io`.
     pub fn revoke(&mut self, host: &str) -> Result<Revocations> {
-        let hosts = self.hosts()?;
-        let by_name = hosts.iter().find(|of| of.name == host);
         let serial = host.to_ascii_lowercase();
-        let known = self.revocations()?;
-        match by_name.or_else(|| hosts.iter().find(|of| of.serial == serial)) {
+        let is_serial = serial.len() == 16 && serial.bytes().all(|b| b.is_ascii_hexdigit());
+        match self.hosts()?.iter().find(|of| of.name == host) {
             Some(found) => self.revoke_serial(&found.serial),
-            None if known.iter().any(|(revoked, _)| revoked == serial) => Ok(known),
+            None if is_serial => self.revoke_serial(&serial),
             None => Err(KeyError::Request(format!(
-                "authority {} has not issued a certificate to host {host}, or with that serial number; see rnet keys \
-                 list",
+                "authority {} has not issued a certificate to host {host}; see rnet keys list",
                 self.id()
             ))),
         }

@@ -108,7 +108,7 @@ pub fn export(context: &mut Context, args: &ExportArgs) -> Outcome {
     let text = match args.revocations {
         false => certificate,
         true => list.map_err(failed)?.pem().ok_or_else(|| {
-            Failure::Failed("no certificate has been revoked: there is no list yet".to_owned())
+            Failure::Failed("no certificate has been revoked yet".to_owned())
         })?,
     };
     if context.json() && args.output.is_none() {

@@ -219,8 +219,7 @@ fn a_killed_command_leaves_nothing_half_done() {
     for n in 0..25 {
         let mut command = hosts.command("robot");
         let mut child = command.args(["keys", "add-host", "arm"]).spawn().unwrap();
-        // sleep: the command is killed at another point each time
-        thread::sleep(Duration::from_millis(n));
+        thread::sleep(Duration::from_millis(n)); // sleep: the command is killed at another point
         child.kill().unwrap();
         child.wait().unwrap();
         let list = hosts.run("robot", &["list", "--json"]).json();

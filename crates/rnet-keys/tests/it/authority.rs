@@ -121,6 +121,10 @@ fn hosts_are_revoked_by_name_and_by_serial_number() {
     // Again: nothing changes.
     assert_eq!(folder.authority().revoke("a").unwrap(), second);
     assert_eq!(folder.authority().revoke(&b.serial).unwrap(), second);
+    // One that the authority has forgotten.
+    let third = folder.authority().revoke("40000000000000ff").unwrap();
+    let revoked: Vec<_> = third.iter().map(|(serial, _)| serial.to_owned()).collect();
+    assert!(revoked.len() == 3 && revoked.contains(&"40000000000000ff".to_owned()), "{revoked:?}");
     let why = folder.authority().revoke("c").unwrap_err().to_string();
     assert!(why.contains("host c") && why.contains("rnet keys list"), "{why}");
 }

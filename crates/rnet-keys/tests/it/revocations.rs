@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::thread;
+use std::time::Duration;
 
 use rcgen::{
     CertificateRevocationListParams, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, SerialNumber,
@@ -131,7 +132,7 @@ fn an_authority_restored_from_an_old_copy_still_issues_newer_lists() {
             break number;
         }
         fs::remove_file(folder.path("authority/revoked.crl")).unwrap();
-        thread::sleep(std::time::Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(100)); // sleep: until the clock shows another second
     };
     a.save_revocations(&folder.authority().revocations().unwrap()).unwrap();
     assert_eq!(a.revocations().unwrap().number(), number);
