@@ -232,7 +232,8 @@ mod tests {
             ["time\t0.1.45\tRUSTSEC-1\t", "time\t0.3.0"]
         );
         assert_eq!(check(&packages, &audited).len(), 1);
-        let earlier = parse("time\t0.1.45\tRUSTSEC-1\tnever called\ntime\t0.3.0\tRUSTSEC-1\tearlier\n");
+        let earlier =
+            parse("time\t0.1.45\tRUSTSEC-1\tnever called\ntime\t0.3.0\tRUSTSEC-1\tearlier\n");
         let audited = compare(&dir, &packages, &earlier).unwrap();
         assert_eq!(check(&packages, &audited), []);
         assert!(!format(&audited, "c").contains("earlier"), "an advisory that no longer applies");
