@@ -91,6 +91,12 @@ const OUTSIDE_MAP: &[Row] = &[
     ("rnet-foxglove", &["rnet", "rnet-access", "rnet-record"]),
     // The token and TLS of both servers (decision 0050).
     ("rnet-access", &[]),
+    // Certificates, rights and tokens of hosts, read by the link and all servers (decision 0050).
+    ("rnet-keys", &["rnet-config", "rnet-core"]),
+    ("rnet-access", &["rnet-keys"]),
+    ("rnet-net", &["rnet-keys"]),
+    ("rnet-monitor", &["rnet-keys"]),
+    ("rnet-cli", &["rnet-keys"]),
     ("rnet-cli", &["rnet-foxglove"]),
     // The C++ structs of the built-in messages are generated.
     ("xtask", &["rnet-schema"]),
@@ -142,6 +148,7 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
     ),
     (Kind::Dev, "rnet-call", "rnet", "as of rnet-node: its examples and its integration tests"),
     (Kind::Dev, "rnet-state", "rnet", "as of rnet-node: its examples and its integration tests"),
+    (Kind::Dev, "rnet-keys", "rnet-keys", "its tests issue certificates (feature `authority`)"),
     (Kind::Dev, "rnet-inspect", "rnet", "as of rnet-node: its examples are those of users"),
 ];
 
