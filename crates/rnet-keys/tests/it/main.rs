@@ -1,6 +1,11 @@
 //! The integration tests of this crate, one module for each subject.
 
 mod authority;
+mod damaged;
+mod files;
+mod handshake;
+mod revocations;
+mod tokens;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +16,7 @@ use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
     date_time_ymd,
 };
-use rnet_keys::{Authority, HostCertificate, HostRequest, KeysFile, Right, Rights};
+use rnet_keys::{Authority, HostRequest, KeysFile, Right, Rights};
 
 /// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
@@ -101,11 +106,7 @@ fn params_of_issuer(authority_pem: &str) -> CertificateParams {
     params(certificate.subject().iter_common_name().next().unwrap().as_str().unwrap())
 }
 
-/// The host certificate in a PEM text.
+/// The first certificate in a PEM text.
 fn certificate_der(pem: &str) -> Vec<u8> {
     x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap().1.contents
-}
-
-fn host_certificate(pem: &str) -> HostCertificate {
-    HostCertificate::from_der(&certificate_der(pem)).unwrap()
 }
