@@ -15,7 +15,7 @@ export SOAK_SECONDS ?= 600
 # In the order of the run. `check`, `test` and `test-slow` continue after a failure and show all failures at
 # the end. CI_SLOW is the part of SLOW that CI runs: between hosts, in a browser, the corpora of the fuzz targets,
 # and the C++ tests with sanitizers.
-CHECKS := check-fmt check-clippy check-doc check-api check-c-header check-cpp-messages check-deps check-cycles check-tidy check-abi
+CHECKS := check-fmt check-clippy check-doc check-api check-c-header check-cpp-messages check-deps check-audit check-cycles check-tidy check-abi
 TESTS := test-rust test-doc test-loom test-python test-demo test-examples test-c
 CI_SLOW := test-net check-dashboard test-dashboard test-corpora
 SLOW := $(CI_SLOW) test-c-sanitize test-instructions test-full test-hostile test-random test-metrics test-foxglove site test-fuzz test-dist test-bench test-bench-python
@@ -185,6 +185,10 @@ check-cpp-messages:
 
 check-deps:
 	@$(STEP) check-deps cargo xtask deps
+
+# Offline: the list of packages that were compared with RustSec's advisories.
+check-audit:
+	@$(STEP) check-audit cargo xtask audit
 
 check-cycles:
 	@$(STEP) check-cycles cargo xtask cycles

@@ -26,7 +26,7 @@ fi
 
 seconds=${FUZZ_SECONDS:-10}
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(log channel reader_table files domain schema wire recording calls state)
+[ ${#targets[@]} -gt 0 ] || targets=(log channel reader_table files domain schema wire keys recording calls state)
 
 RUSTFLAGS="-Cpasses=sancov-module \
 -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \

@@ -1,8 +1,8 @@
 //! Checks the claims of the documentation and the tests that verify them.
 //!
-//! In docs/design/failure-model.md each table row contains an event, a guarantee, and in its last column the
-//! tests that verify it, as `path::name`. A row without a test is an unverified guarantee, and so is one whose
-//! test no longer exists. For README.md, docs/guarantees.md and docs/limits.md, see [`list`]. [`limits`]
+//! In docs/design/failure-model.md and docs/design/security.md each table row contains an event, a guarantee, and
+//! in its last column the tests that verify it, as `path::name`. A row without a test is an unverified guarantee,
+//! and so is one whose test no longer exists. In security.md, `none:` and a reason may replace the tests. For README.md, docs/guarantees.md and docs/limits.md, see [`list`]. [`limits`]
 //! compares values.
 
 mod limits;
@@ -12,8 +12,10 @@ use std::collections::HashMap;
 
 use crate::{Finding, SourceFile};
 
-/// The checked page.
-const PAGE: &str = "docs/design/failure-model.md";
+/// The checked pages.
+const PAGES: [&str; 2] = ["docs/design/failure-model.md", THREATS];
+/// The page with attacks against which nothing helps.
+const THREATS: &str = "docs/design/security.md";
 
 /// Each text file by its path.
 type Texts<'a> = HashMap<&'a str, &'a str>;
@@ -21,29 +23,32 @@ type Texts<'a> = HashMap<&'a str, &'a str>;
 /// Checks the claims of all pages.
 pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     let texts: Texts = files.iter().filter_map(|f| Some((f.path.as_str(), f.text()?))).collect();
-    let mut findings = check_failure_model(&texts);
+    let mut findings: Vec<Finding> =
+        PAGES.iter().flat_map(|page| check_page(page, &texts)).collect();
     findings.extend(list::check(&texts));
     findings.extend(limits::check(&texts));
     findings
 }
 
 /// Checks that every row of the page's tables contains tests that exist.
-fn check_failure_model(texts: &Texts) -> Vec<Finding> {
-    let Some(page) = texts.get(PAGE) else { return vec![Finding::new(PAGE, "is missing")] };
+fn check_page(path: &str, texts: &Texts) -> Vec<Finding> {
+    let Some(page) = texts.get(path) else { return vec![Finding::new(path, "is missing")] };
     let rows: Vec<(usize, &str)> = (1..).zip(page.lines()).filter(|(_, l)| is_row(l)).collect();
     let mut findings = Vec::new();
     if rows.is_empty() {
-        findings.push(Finding::new(PAGE, "it has no rows"));
+        findings.push(Finding::new(path, "it has no rows"));
     }
     for (number, row) in rows {
-        let place = format!("{PAGE}:{number}");
+        let place = format!("{path}:{number}");
         let last = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+        let reason = last.trim().strip_prefix("none: ").filter(|_| path == THREATS);
         // Every second part is between backticks.
         let claims: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
-        if claims.is_empty() {
+        if claims.is_empty() && reason.is_none() {
             findings.push(Finding::new(place.clone(), "the row contains no test"));
         }
-        let unheld = claims.into_iter().filter(|claim| !is_existing_test(claim, texts));
+        let unheld =
+            claims.into_iter().filter(|claim| reason.is_none() && !is_existing_test(claim, texts));
         findings.extend(unheld.map(|claim| {
             Finding::new(place.clone(), format!("test `{claim}` does not exist (path::name)"))
         }));
@@ -109,13 +114,17 @@ mod tests {
     const HEAD: &str = "| what happens | what is guaranteed | shown by |\n|---|---|---|\n";
 
     fn findings(row: &str) -> Vec<String> {
+        findings_on(PAGES[0], row)
+    }
+
+    fn findings_on(path: &str, row: &str) -> Vec<String> {
         let page = format!("{HEAD}{row}\n");
         let texts = Texts::from([
-            (PAGE, page.as_str()),
+            (path, page.as_str()),
             ("a/b.rs", "#[test]\n#[ignore]\nfn it_holds() {}\nfn it_holds_not() {}\n"),
             ("a/b.py", "def test_it():\n    pass\n"),
         ]);
-        check_failure_model(&texts).into_iter().map(|f| f.text).collect()
+        check_page(path, &texts).into_iter().map(|f| f.text).collect()
     }
 
     #[test]
@@ -127,6 +136,14 @@ mod tests {
     fn rows_without_a_test_fail() {
         assert_eq!(findings("| a | `b` | c |"), ["the row contains no test"]);
         assert_eq!(findings(""), ["it has no rows"]);
+    }
+
+    #[test]
+    fn a_reason_replaces_tests_among_the_threats_alone() {
+        let row = "| a | none | none: no protocol can prevent it |";
+        assert_eq!(findings_on(THREATS, row), [""; 0]);
+        assert_eq!(findings(row), ["the row contains no test"]);
+        assert_eq!(findings_on(THREATS, "| a | b | no test |"), ["the row contains no test"]);
     }
 
     #[test]

@@ -112,7 +112,16 @@ const OUTSIDE_MAP: &[Row] = &[
     ("demo", &["rnet"]),
     (
         "fuzz",
-        &["rnet", "rnet-core", "rnet-net", "rnet-record", "rnet-ring", "rnet-schema", "rnet-shm"],
+        &[
+            "rnet",
+            "rnet-core",
+            "rnet-keys",
+            "rnet-net",
+            "rnet-record",
+            "rnet-ring",
+            "rnet-schema",
+            "rnet-shm",
+        ],
     ),
     // Its crates may depend on each other: several use the code that kills nodes. The launcher is killed at
     // its fail points, like the nodes. `rnet-shm` arms the fail points.

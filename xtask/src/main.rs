@@ -1,6 +1,8 @@
 //! Checks of this repository that a compiler cannot make.
 //!
-//! - `cargo xtask deps` checks the dependencies between crates against the map of the design.
+//! - `cargo xtask deps` checks the dependencies between crates against the map of the design, and the licences
+//!   of foreign packages.
+//! - `cargo xtask audit` compares foreign packages with security advisories.
 //! - `cargo xtask cycles` limits import cycles between the files of a crate to three files.
 //! - `cargo xtask tidy` checks the conventions of the project: sizes, links, sleeps, safety.
 //! - `cargo xtask message-path` prints a hash of the message path's sources, which the report of the
@@ -12,11 +14,12 @@
 //! - `cargo xtask instructions` compares the instruction counts of sending and receiving with a baseline.
 //!
 //! Every check is a pure function from text to findings, with a test that shows it failing on a bad sample.
-//! Only this file, `api`, `c_header`, `generated` and `instructions` read the tree and run other programs. A
+//! Only this file, `api`, `audit`, `c_header`, `generated` and `instructions` read the tree and run other programs. A
 //! check without input fails.
 #![forbid(unsafe_code)]
 
 mod api;
+mod audit;
 mod c_header;
 mod claims;
 mod constants;
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         "cycles" if rest.is_empty() => Some(source_files(root).and_then(|f| cycles::check(&f))),
         "tidy" if rest.is_empty() => Some(run_tidy(root)),
         "api" => api::run(root, rest),
+        "audit" => audit::run(root, rest),
         "c-header" => c_header::run(root, rest),
         "cpp-messages" => cpp_messages::run(root, rest),
         "instructions" => instructions::run(root, rest),
@@ -83,7 +87,7 @@ fn main() -> ExitCode {
     };
     let Some(outcome) = outcome else {
         eprintln!(
-            "usage: cargo xtask deps|cycles|tidy|lines|message-path|(api|c-header|cpp-messages) [--write]|instructions [--accept | --annotate CASE]"
+            "usage: cargo xtask deps|cycles|tidy|lines|message-path|audit [DATABASE [--write]]|(api|c-header|cpp-messages) [--write]|instructions [--accept | --annotate CASE]"
         );
         return ExitCode::from(2);
     };
@@ -128,7 +132,7 @@ type Outcome = Result<(String, Vec<Finding>), String>;
 fn run_deps(root: &Path) -> Outcome {
     let files = source_files(root)?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut graph = deps::Graph::default();
+    let (mut graph, mut findings) = (deps::Graph::default(), Vec::new());
     // The root workspace first, then the separate workspaces (bench, fuzz).
     let nested = files.iter().filter(|f| f.path.ends_with("/Cargo.toml")).map(|f| f.path.as_str());
     for manifest in std::iter::once("Cargo.toml").chain(nested) {
@@ -142,6 +146,7 @@ fn run_deps(root: &Path) -> Outcome {
         )?;
         let json = serde_json::from_slice(&metadata).map_err(|e| format!("cargo metadata: {e}"))?;
         graph.add_metadata(root, &json)?;
+        findings.extend(audit::licences::check(&json));
     }
     let is_decision = |f: &&SourceFile| f.path.starts_with("docs/decisions/");
     let decisions: Vec<&str> =
@@ -149,7 +154,8 @@ fn run_deps(root: &Path) -> Outcome {
     if graph.our_edges() == 0 {
         return Err("found no dependency between our crates, so nothing was checked".into());
     }
-    Ok((graph.summary(), deps::check(&graph, &decisions)))
+    findings.extend(deps::check(&graph, &decisions));
+    Ok((graph.summary(), findings))
 }
 
 fn run_tidy(root: &Path) -> Outcome {

@@ -5,6 +5,8 @@ mod common;
 #[path = "partitions/random.rs"]
 mod random;
 
+#[cfg(feature = "zenoh")]
+mod attack;
 mod backpressure;
 mod beside_large;
 #[cfg(feature = "zenoh")]

@@ -2,8 +2,11 @@
 //! cut, changed and repeated, and a joined Zenoh session that sends invalid frames. The link does not exit,
 //! grow, or publish any of it.
 
+use crate::attack;
 use crate::folder;
 use crate::sinks;
+
+mod flood;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use attack::resident;
 use folder::{Folder, LONG, eventually, free_port};
 use rnet::{DomainId, Lane};
 use rnet_net::config::Endpoint;
@@ -67,13 +71,6 @@ impl Host {
         folder.configure(&format!("[network]\nhost = {name:?}\n{config}"));
         let link = folder.command(&["run"]).stderr(Stdio::null()).spawn().unwrap();
         Host { folder, link }
-    }
-
-    /// Its resident memory, in bytes.
-    fn resident(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.link.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
     }
 
     /// The ports of its UDP sockets.
@@ -178,7 +175,7 @@ fn attack_for(rounds: usize) {
     let introduction = recorder.wait("it introduces itself", |events| {
         events.frames.iter().find(|(_, from, _)| *from == victim).map(|(_, _, frame)| frame.clone())
     });
-    let before = one.resident();
+    let before = resident(one.link.id());
 
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (theirs, _) = Header::decode(&introduction).unwrap();
@@ -223,7 +220,7 @@ fn attack_for(rounds: usize) {
         }
     }
     assert!(one.link.try_wait().unwrap().is_none(), "the link lives");
-    let grown = one.resident().saturating_sub(before);
+    let grown = resident(one.link.id()).saturating_sub(before);
     println!("{rounds} rounds: {} KiB more than {} KiB", grown >> 10, before >> 10);
     assert!(grown < MAX_GROWTH_BYTES, "{grown} bytes more");
     let snapshot = one.folder.location().domain().unwrap().snapshot().unwrap();
