@@ -290,7 +290,7 @@ fn changed_rights_apply_while_others_lose_nothing() {
     let hosts = Hosts::with_rights("changed-rights", &[ALL, ALL, &[(Subscribe, "/flow")]]);
     let [out, changed, steady] = [0, 1, 2].map(|host| hosts.node(host, "node"));
     let open = |topic: &str| {
-        let publisher = out.publisher::<[u8]>(topic).reliable(OnFull::Wait(LONG)).keep_all();
+        let publisher = out.publisher::<[u8]>(topic).reliable(OnFull::Wait(LONG));
         publisher.open().unwrap()
     };
     let (mut a, mut flow) = (open("/a"), open("/flow"));
@@ -299,7 +299,7 @@ fn changed_rights_apply_while_others_lose_nothing() {
     };
     let (mut reads_a, mut reads_flow) = (read(&changed, "/a"), read(&steady, "/flow"));
     let own = changed.publisher::<[u8]>("/own").open().unwrap();
-    let reads_own = read(&out, "/own");
+    let mut reads_own = read(&out, "/own");
     a.wait_for_subscribers_timeout(1, LONG).unwrap();
     flow.wait_for_subscribers_timeout(1, LONG).unwrap();
     own.wait_for_subscribers_timeout(1, LONG).unwrap();
