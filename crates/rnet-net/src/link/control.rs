@@ -18,7 +18,7 @@ use super::announcements::{
 };
 use super::control_state::{ControlState, EndedPublisher};
 use super::event::{Event, OfflineKey};
-use super::host::{Host, sanitize_name};
+use super::host::Host;
 use super::kept_for_reconnect::OfflineReaders;
 use super::lane::OutboxEntry;
 use super::lost_host_proxies::Orphans;

@@ -290,7 +290,7 @@ fn changed_rights_apply_while_others_lose_nothing() {
     let hosts = Hosts::with_rights("changed-rights", &[ALL, ALL, &[(Subscribe, "/flow")]]);
     let [out, changed, steady] = [0, 1, 2].map(|host| hosts.node(host, "node"));
     let open = |topic: &str| {
-        let publisher = out.publisher::<[u8]>(topic).reliable(OnFull::Wait(LONG)).keep_all();
+        let publisher = out.publisher::<[u8]>(topic).reliable(OnFull::Wait(LONG));
         publisher.open().unwrap()
     };
     let (mut a, mut flow) = (open("/a"), open("/flow"));
