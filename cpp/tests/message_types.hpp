@@ -70,11 +70,12 @@
     X(rnet::msgs::JointTrajectory_Point, "rnet.msgs.JointTrajectory.Point", 96, 0x48c29e4b202369bf) \
     X(rnet::msgs::JointTrajectory, "rnet.msgs.JointTrajectory", 256, 0x5da6bbcbfafb15df) \
     X(rnet::msgs::Joy, "rnet.msgs.Joy", 58, 0xd499197740bcb34c) \
+    X(rnet::msgs::LinkStatus_Certificate, "rnet.msgs.LinkStatus.Certificate", 42, 0xcaba2072738275fe) \
     X(rnet::msgs::LinkStatus_ClockStep, "rnet.msgs.LinkStatus.ClockStep", 48, 0x88ff7f40d9519319) \
     X(rnet::msgs::LinkStatus_Lost, "rnet.msgs.LinkStatus.Lost", 38, 0x90da1a7de47bf311) \
     X(rnet::msgs::LinkStatus_Topic, "rnet.msgs.LinkStatus.Topic", 144, 0x7cc5df81f19c2a51) \
-    X(rnet::msgs::LinkStatus_Peer, "rnet.msgs.LinkStatus.Peer", 607, 0xa623de12198aee07) \
-    X(rnet::msgs::LinkStatus, "rnet.msgs.LinkStatus", 1484, 0x19586e9be1280a55) \
+    X(rnet::msgs::LinkStatus_Peer, "rnet.msgs.LinkStatus.Peer", 663, 0x04a39cb7e211c426) \
+    X(rnet::msgs::LinkStatus, "rnet.msgs.LinkStatus", 1660, 0x0189523cd146ec0a) \
     X(rnet::msgs::MagneticField, "rnet.msgs.MagneticField", 89, 0xcf30a336d241da8b) \
     X(rnet::msgs::PoseEstimate, "rnet.msgs.PoseEstimate", 147, 0x082b32d13b25fad9) \
     X(rnet::msgs::Twist, "rnet.msgs.Twist", 58, 0x2719384b445155e5) \

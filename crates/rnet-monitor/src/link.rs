@@ -123,9 +123,10 @@ pub fn expires_in_s(certificate: &Certificate) -> Option<i64> {
 /// they have expired.
 pub fn expiring(status: &LinkStatus) -> Vec<(String, bool)> {
     let own = status.certificate.iter().map(|one| (format!("this host ({})", status.host), one));
-    let others = status.peers.iter().filter_map(|peer| {
-        Some((format!("host {}", peer.host), peer.certificate.as_ref()?))
-    });
+    let others = status
+        .peers
+        .iter()
+        .filter_map(|peer| Some((format!("host {}", peer.host), peer.certificate.as_ref()?)));
     let remark = |(host, certificate): (String, &Certificate)| {
         let left_s = expires_in_s(certificate)?;
         let end = match u64::try_from(left_s) {
@@ -139,8 +140,7 @@ pub fn expiring(status: &LinkStatus) -> Vec<(String, bool)> {
 }
 
 /// What prevents that a certificate expires.
-const RENEW: &str =
-    "on the authority's machine, run rnet keys add-host with the host's name and its rights, and copy the \
+const RENEW: &str = "on the authority's machine, run rnet keys add-host with the host's name and its rights, and copy the \
      new keys file to it";
 
 /// What certificates do not allow, each once.

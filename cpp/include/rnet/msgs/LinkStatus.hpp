@@ -46,6 +46,16 @@ enum class LinkStatus_Cause : std::int32_t {
     left_out = 5,
     /// No subscriber there.
     no_subscriber = 6,
+    /// The certificate of a host does not allow them.
+    rights = 7,
+};
+
+/// The certificate of a host.
+struct LinkStatus_Certificate {
+    /// Its serial number, in hexadecimal digits.
+    std::string serial{};
+    /// When it expires, UTC.
+    std::optional<Timestamp> expires{};
 };
 
 /// A step of a peer's clock against this host's.
@@ -125,6 +135,10 @@ struct LinkStatus_Peer {
     double clock_drift = 0;
     /// Uncertainty of the drift, in both directions; 0 if not known yet. Unit: 1
     double clock_drift_uncertainty = 0;
+    /// Its certificate; not set if keys do not secure the link.
+    std::optional<LinkStatus_Certificate> certificate{};
+    /// Endpoints of it that its certificate did not allow, since the link started. Unit: 1
+    std::uint64_t refused_endpoints = 0;
 };
 
 /// Status of a host's link to other hosts. Sent on each change and once a second.
@@ -132,6 +146,7 @@ struct LinkStatus {
     using State = LinkStatus_State;
     using Direction = LinkStatus_Direction;
     using Cause = LinkStatus_Cause;
+    using Certificate = LinkStatus_Certificate;
     using ClockStep = LinkStatus_ClockStep;
     using Lost = LinkStatus_Lost;
     using Topic = LinkStatus_Topic;
@@ -165,11 +180,27 @@ struct LinkStatus {
     /// Whether it reaches beyond this host without encryption or authentication: anyone who reaches its ports
     /// can take part.
     bool insecure = false;
+    /// The certificate of this host; not set if keys do not secure the link.
+    std::optional<Certificate> certificate{};
+    /// The certificate authority of its keys, as the first 16 hexadecimal digits of its SHA-256 digest; empty
+    /// if keys do not secure the link.
+    std::string authority{};
 };
 
 }}  // namespace rnet::msgs
 
 namespace rnet::detail {
+
+template <>
+struct Fields<msgs::LinkStatus_Certificate> {
+    static constexpr const char* name = "rnet.msgs.LinkStatus.Certificate";
+    template <class V>
+    static void visit(V&& visit) {
+        using M = msgs::LinkStatus_Certificate;
+        visit(Field<2>(), &M::expires);
+        visit(Field<1>(), &M::serial);
+    }
+};
 
 template <>
 struct Fields<msgs::LinkStatus_ClockStep> {
@@ -220,6 +251,8 @@ struct Fields<msgs::LinkStatus_Peer> {
     template <class V>
     static void visit(V&& visit) {
         using M = msgs::LinkStatus_Peer;
+        visit(Field<17>(), &M::refused_endpoints);
+        visit(Field<16>(), &M::certificate);
         visit(Field<15>(), &M::clock_drift_uncertainty);
         visit(Field<14>(), &M::clock_drift);
         visit(Field<13>(), &M::nodes);
@@ -244,6 +277,8 @@ struct Fields<msgs::LinkStatus> {
     template <class V>
     static void visit(V&& visit) {
         using M = msgs::LinkStatus;
+        visit(Field<16>(), &M::authority);
+        visit(Field<15>(), &M::certificate);
         visit(Field<14>(), &M::insecure);
         visit(Field<13>(), &M::interfaces);
         visit(Field<12>(), &M::connect);

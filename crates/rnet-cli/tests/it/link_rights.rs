@@ -55,8 +55,10 @@ fn doctor(env: &TestEnv) -> String {
 fn expiry_is_announced_thirty_days_before() {
     let env = TestEnv::new();
     let _said = says(&env, &status(12, [29, 31]));
-    let (own, arm) =
-        ("the certificate of this host (base) expires in 12 days", "of host arm expires in 29 days");
+    let (own, arm) = (
+        "the certificate of this host (base) expires in 12 days",
+        "of host arm expires in 29 days",
+    );
     let text = rnet!(env, "link", "status").ok();
     assert!(text.contains("secured by keys of authority 0123456789abcdef"), "{text}");
     assert!(text.contains(own) && text.contains(arm), "{text}");
@@ -106,7 +108,8 @@ fn missing_rights_are_listed_once() {
     let own = |name: &str| format!("this host (base) may not subscribe to {name}");
     status.peers[0].topics = vec![missing("/cmd_vel", why), missing("/scan", &own("/scan"))];
     status.peers[0].refused_endpoints = 3;
-    status.peers[1].topics = ["/scan", "/a", "/b", "/c", "/d"].map(|one| missing(one, &own(one))).into();
+    status.peers[1].topics =
+        ["/scan", "/a", "/b", "/c", "/d"].map(|one| missing(one, &own(one))).into();
     let _said = says(&env, &status);
     let text = rnet!(env, "link", "status").ok();
     assert_eq!(text.matches(why).count(), 1, "{text}");
