@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustls::{AlertDescription, CertificateError};
+use rustls::CertificateError;
 
 /// Why keys cannot be used, and what to do. No message contains a secret.
 #[derive(Debug, thiserror::Error)]
@@ -89,40 +89,17 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// Says why a TLS handshake between two hosts failed, and what to do; `peer` describes the other host.
-    pub fn handshake(error: &rustls::Error, peer: &str) -> String {
+    /// Says why a TLS handshake with another host failed. If its certificate is the reason, the text names the
+    /// host and what to do.
+    #[must_use]
+    pub fn handshake(error: &rustls::Error) -> String {
         use rustls::Error::{AlertReceived, InvalidCertificate, NoCertificatesPresented};
-        let (reason, advice) = match error {
-            InvalidCertificate(
-                CertificateError::UnknownIssuer | CertificateError::BadSignature,
-            ) => (
-                "its keys are from another authority",
-                "give it a keys file of this host's authority: rnet keys add-host",
-            ),
-            InvalidCertificate(
-                CertificateError::Expired | CertificateError::ExpiredContext { .. },
-            ) => ("its certificate has expired", "renew it: rnet keys add-host"),
-            InvalidCertificate(
-                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
-            ) => ("its certificate is not valid yet", "check the clocks of both hosts"),
-            InvalidCertificate(_) => {
-                ("its certificate is invalid", "run rnet keys check on that host")
-            }
-            NoCertificatesPresented | AlertReceived(AlertDescription::CertificateRequired) => {
-                ("one of both hosts has no keys", "run rnet keys check on both hosts")
-            }
-            AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => (
-                "it refuses this host, whose keys are from another authority",
-                "copy a keys file of its authority to this host",
-            ),
-            AlertReceived(AlertDescription::CertificateExpired) => (
-                "it refuses this host's certificate as expired or not yet valid",
-                "run rnet keys check on this host; compare the clocks",
-            ),
-            AlertReceived(_) => ("it refuses this host", "see the log of its link"),
-            error => return format!("{peer}: the handshake of keys failed: {error}"),
-        };
-        format!("{peer}: {reason}; {advice}")
+        match error {
+            InvalidCertificate(CertificateError::Other(why)) => why.to_string(),
+            NoCertificatesPresented => "it has shown no certificate".to_owned(),
+            AlertReceived(_) => "it refuses this host: see the log of its link".to_owned(),
+            other => format!("the handshake with it has failed: {other}"),
+        }
     }
 
     pub(crate) fn file(path: &Path, reason: impl Into<String>) -> KeyError {

@@ -67,8 +67,7 @@ impl AuthorityVerifier {
 
     /// The same for TLS, whose error then names the host.
     fn verify_for_tls(&self, der: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
-        let refuse =
-            |why: KeyError| Error::InvalidCertificate(C::Other(OtherError(Arc::new(why))));
+        let refuse = |why: KeyError| Error::InvalidCertificate(C::Other(OtherError(Arc::new(why))));
         self.verify(der, now).map(drop).map_err(refuse)
     }
 

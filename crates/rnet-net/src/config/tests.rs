@@ -197,7 +197,7 @@ fn unknown_key_is_reported_with_a_suggestion() {
     refused(
         "[network]\nmode = \"lan\"\n  lisen = []",
         "robot.toml:3:3: network.lisen: unknown key; expected \"mode\", \"host\", \
-         \"interfaces\", \"listen\", \"connect\", \"lost_after_ms\", \"insecure\", \"rule\" or \"topic\"; did you mean \"listen\"?",
+         \"interfaces\", \"listen\", \"connect\", \"lost_after_ms\", \"insecure\", \"keys\", \"rule\" or \"topic\"; did you mean \"listen\"?",
     );
     refused(
         "[[network.rule]]\ntopic = \"/a\"\nallow = true\nhots = \"b\"",

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rnet_keys::KeysFile;
 use rustls::pki_types::ServerName;
-use rustls::{CertificateError, ClientConnection, Connection, Error, ServerConnection};
+use rustls::{ClientConnection, Connection, Error, ServerConnection};
 
 use crate::HostId;
 
@@ -169,15 +169,5 @@ impl Handshake {
                 cipher_suite: suite.suite(),
             },
         })
-    }
-}
-
-/// Says what an error of a handshake means, and what to do.
-pub fn explain(error: &Error) -> String {
-    match error {
-        // Those of `rnet-keys`, with the name that the certificate has.
-        Error::InvalidCertificate(CertificateError::Other(why)) => why.to_string(),
-        Error::NoCertificatesPresented => "it has shown no certificate".into(),
-        other => format!("the handshake with it has failed ({other})"),
     }
 }

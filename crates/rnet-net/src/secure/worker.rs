@@ -5,13 +5,13 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use rnet::Lane;
-use rnet_keys::{HostCertificate, KeysFile, Revocations};
+use rnet_keys::{HostCertificate, KeyError, KeysFile, Revocations};
 
 use crate::wire::MAX_FRAME_LEN;
 use crate::{HostId, Presence};
 
 use super::frame::{Content, HandshakePart, no_session, refused};
-use super::handshake::{Handshake, explain};
+use super::handshake::Handshake;
 use super::session::{Established, Session};
 use super::watched_file::WatchedFile;
 use super::{Item, Shared};
@@ -240,7 +240,7 @@ impl Worker {
             let term = self.shared.own.term;
             match Handshake::client(&self.keys, term, host, random()) {
                 Ok(handshake) => self.add(handshake),
-                Err(error) => self.shared.sink.on_refused(host, &explain(&error)),
+                Err(error) => self.shared.sink.on_refused(host, &KeyError::handshake(&error)),
             }
         }
     }
@@ -274,13 +274,15 @@ impl Worker {
                 let term = self.shared.own.term;
                 match Handshake::server(&self.keys, term, from, part.attempt) {
                     Ok(handshake) => handshake,
-                    Err(error) => return self.shared.sink.on_refused(from, &explain(&error)),
+                    Err(error) => {
+                        return self.shared.sink.on_refused(from, &KeyError::handshake(&error));
+                    }
                 }
             }
             None => return,
         };
         if let Err(error) = handshake.receive(part) {
-            return self.refuse(from, &explain(&error));
+            return self.refuse(from, &KeyError::handshake(&error));
         }
         if !handshake.is_done() {
             return self.add(handshake);
