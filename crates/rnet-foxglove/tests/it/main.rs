@@ -4,4 +4,5 @@ mod hostile;
 mod independent;
 mod live;
 mod played;
+mod roles;
 mod util;
