@@ -336,7 +336,7 @@ fn check_protection(address: SocketAddr, has_token: bool, has_tls: bool) -> Resu
     let missing = match (has_token, has_tls) {
         (true, true) => return Ok(()),
         _ if address.ip().is_loopback() => return Ok(()),
-        (false, true) => "a token (rnet keys, or --token-file)",
+        (false, true) => "a token (rnet keys token, or --token-file)",
         (true, false) => "TLS (rnet keys, or --tls-cert and --tls-key)",
         (false, false) => "a token and TLS (rnet keys, or --token-file, --tls-cert and --tls-key)",
     };
