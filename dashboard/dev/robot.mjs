@@ -23,7 +23,7 @@ const now = () => Date.now() / 1000;
 const wobble = (of) => of * (0.97 + 0.06 * Math.random());
 const NO_LOSS = { overrun: 0, link: 0, restart: 0, detached: 0 };
 
-export function robot({ topics = 0, no_figures = false, no_commands = false, more_nodes = () => ({}) }) {
+export function robot({ topics = 0, no_figures = false, no_commands = false, more_nodes = () => ({}), hello = {} }) {
   const began = now();
   const params = [
     { node: "/controller", name: "/pid/gain", value: 2.5, type: "float", default: 1, min: 0, max: 10, unit: "1/s", description: "how hard the legs pull towards their target", declared: true, is_default: false, set_by: "/rnet_param_12" },
@@ -185,7 +185,7 @@ export function robot({ topics = 0, no_figures = false, no_commands = false, mor
   };
 
   return {
-    hello: { protocol: 1, version: "0.1.0", domain: "0", host: "robot", read_only: false, limits: { subscriptions: 64, request_bytes: 262144, message_json_bytes: 65536, image_px: 307200, cloud_points: 20000 } },
+    hello: { protocol: 1, version: "0.1.0", domain: "0", host: "robot", read_only: false, token: null, role: "drive", limits: { subscriptions: 64, request_bytes: 262144, message_json_bytes: 65536, image_px: 307200, cloud_points: 20000 }, ...hello },
     subscribe: (request) => kinds[request.what]?.(request),
     request(request, more, done) {
       const { op } = request;

@@ -116,6 +116,31 @@ test("a rejected value is reported and the current value is shown again", { skip
   assert.notEqual(await number.inputValue(), "11");
 });
 
+test("controls that the role does not allow are disabled, and the view says why", { skip }, async () => {
+  for (const role of ["look", "operate", "drive"]) {
+    const own = await start(0, { hello: { token: "tablet", role } });
+    const { page, errors } = await opened({}, "params", own.url);
+    await page.getByRole("link", { name: role, exact: true }).waitFor();
+    const why = (needed) => page.getByText(`The token tablet has the role ${role}; this needs the role ${needed}.`);
+    assert.equal(await page.getByRole("slider", { name: "/pid/gain" }).isDisabled(), role === "look");
+    assert.equal(await why("operate").count(), role === "look" ? 1 : 0);
+    const stop = page.getByRole("button", { name: "Stop", exact: true });
+    await page.waitForFunction(() => document.querySelector("button.stop").title.includes("over") || document.querySelector("button.stop").title.includes("role"));
+    assert.equal(await stop.first().isDisabled(), role !== "drive");
+    await page.goto(`${own.url}#/commands`);
+    await page.getByRole("heading", { name: "Commands" }).waitFor();
+    assert.equal(await why("drive").count(), role === "drive" ? 0 : 1);
+    for (const view of ["state", "record", "launch", "services/%2Fplan"]) {
+      await page.goto(`${own.url}#/${view}`);
+      await page.locator("main h1").waitFor();
+      assert.equal(await why("operate").count(), role === "look" ? 1 : 0, view);
+    }
+    assert.deepEqual(errors, []);
+    await page.context().close();
+    own.close();
+  }
+});
+
 test("an edited number is sent exactly", { skip }, async () => {
   const { page } = await opened({}, "params");
   assert.equal(await page.getByLabel("/odometer").inputValue(), "1234567.25");

@@ -158,6 +158,8 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
     (Kind::Dev, "rnet-call", "rnet", "as of rnet-node: its examples and its integration tests"),
     (Kind::Dev, "rnet-state", "rnet", "as of rnet-node: its examples and its integration tests"),
     (Kind::Dev, "rnet-keys", "rnet-keys", "its tests issue certificates (feature `authority`)"),
+    (Kind::Dev, "rnet-dashboard", "rnet-keys", "its tests issue certificates and tokens"),
+    (Kind::Dev, "rnet-foxglove", "rnet-keys", "its tests issue certificates and tokens"),
     (Kind::Dev, "rnet-inspect", "rnet", "as of rnet-node: its examples are those of users"),
 ];
 

@@ -96,8 +96,8 @@ pub enum Command {
     ///
     /// Viewers connect to ws://127.0.0.1:8765. Browser pages may connect only if their origin is allowed: for the
     /// Foxglove web app, pass --allow-origin https://app.foxglove.dev; the desktop app sends no origin. The server
-    /// does not slow publishers. Viewers may publish, call services and set parameters unless --read-only is given.
-    /// Ctrl-C stops the server.
+    /// does not slow publishers. Viewers may publish, call services and set parameters unless --read-only is given or
+    /// the role of their token forbids it. Ctrl-C stops the server.
     Foxglove(FoxgloveArgs),
     /// Record topics, state and parameters to an MCAP file
     Record(RecordArgs),

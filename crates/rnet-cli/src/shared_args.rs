@@ -21,13 +21,17 @@ pub struct NodeArg {
 /// Where a server listens, and what those who come have to show.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Address to listen on; an address that other computers can reach requires a token and TLS
+    /// Address to listen on; an address that other computers can reach requires TLS and a token
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1")]
     pub bind: IpAddr,
-    /// File with the token that clients must present
+    /// Keys file of this host, for TLS and its tokens [default beyond 127.0.0.1: that of `rnet keys`, unless
+    /// --token-file, --tls-cert and --tls-key are given]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub keys: Option<PathBuf>,
+    /// File with a token that clients may present; it allows everything (role drive)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
-    /// TLS certificate chain in PEM format
+    /// TLS certificate chain in PEM format [default: that of the keys file]
     #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
     /// Private key of the certificate in PEM format

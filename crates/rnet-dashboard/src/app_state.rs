@@ -7,7 +7,6 @@ use std::time::Duration;
 use rnet::inspect::Snapshot;
 
 use crate::options::Options;
-use crate::wire::Refusal;
 
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -106,13 +105,5 @@ impl AppState {
     /// A snapshot of the domain.
     pub fn snapshot(&self) -> rnet::Result<Snapshot> {
         self.options.location.domain()?.snapshot()
-    }
-
-    /// Rejects changes if the dashboard is read-only.
-    pub fn check_writable(&self) -> Result<(), Refusal> {
-        match self.options.read_only {
-            false => Ok(()),
-            true => Err(Refusal::new("read_only", "the dashboard was started with --read-only")),
-        }
     }
 }

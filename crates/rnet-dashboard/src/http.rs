@@ -5,18 +5,20 @@ mod download;
 mod guard;
 mod page;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::{
     ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE,
-    X_CONTENT_TYPE_OPTIONS,
+    HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, RETRY_AFTER,
+    SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::http::response::Builder;
 use hyper::{Method, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
+use rnet_access::{Denied, User};
 use rnet_monitor::MetricsFormat;
 use tokio::sync::Semaphore;
 use tokio_tungstenite::WebSocketStream;
@@ -28,6 +30,7 @@ pub use download::{MAX_DOWNLOADS, Progress};
 pub use guard::AccessGuard;
 
 use crate::hub::Hub;
+use crate::session::Session;
 use crate::socket::{self, PageSlots};
 use crate::ticks::{MonitorQuery, MonitorRequest};
 use crate::wire::MAX_REQUEST_LEN_BYTES;
@@ -38,8 +41,6 @@ const MAX_LOGIN_LEN_BYTES: usize = 4 << 10;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of a login body, which needs no token: a slow sender occupies a connection that others may need.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Delay before a wrong token is rejected.
-const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(300);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; \
                       manifest-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -75,18 +76,23 @@ fn text(status: StatusCode, text: impl Into<Body>) -> Response {
 }
 
 /// Answers or rejects a request, and adds the security headers to each answer.
-pub async fn respond(shared: &Arc<Shared>, progress: &Progress, request: Request) -> Response {
+pub async fn respond(
+    shared: &Arc<Shared>,
+    progress: &Progress,
+    peer: IpAddr,
+    request: Request,
+) -> Response {
     let path = request.uri().path();
     let checked = shared.guard.check(request.headers(), path == "/ws");
     let mut response = match checked {
         Err((status, why)) => text(status, format!("{why}\n")),
-        Ok(()) if shared.guard.is_authenticated(request.headers()) || path == "/login" => {
-            route(shared, progress, request).await
-        }
+        Ok(()) if path == "/login" => login(shared, peer, request).await,
         Ok(()) => match token_of(request.uri()) {
-            Some(token) => log_in(shared, &token).await,
-            None if path == "/" => page::login(""),
-            None => text(StatusCode::UNAUTHORIZED, "a token is required\n"),
+            Some(token) if shared.guard.access.requires_token() => log_in(shared, peer, &token),
+            _ => match shared.guard.user(peer, request.headers()) {
+                Ok(user) => route(shared, progress, user, request).await,
+                Err(denied) => deny(denied, path == "/"),
+            },
         },
     };
     let headers = response.headers_mut();
@@ -103,23 +109,23 @@ pub async fn respond(shared: &Arc<Shared>, progress: &Progress, request: Request
     response
 }
 
-async fn route(shared: &Arc<Shared>, progress: &Progress, request: Request) -> Response {
-    let path = request.uri().path();
-    let allowed: &[Method] =
-        if path == "/login" { &[Method::POST] } else { &[Method::GET, Method::HEAD] };
-    if !allowed.contains(request.method()) {
-        let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
-        let head = head(StatusCode::METHOD_NOT_ALLOWED);
-        return answer(head.header(ALLOW, allowed.join(",")), "");
+async fn route(
+    shared: &Arc<Shared>,
+    progress: &Progress,
+    user: User,
+    request: Request,
+) -> Response {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return answer(head(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, "GET,HEAD"), "");
     }
-    match path {
-        "/ws" => upgrade(shared, request),
+    // All of these show data; the WebSocket checks the role for each request.
+    match request.uri().path() {
+        "/ws" => upgrade(shared, user, request),
         "/metrics" => metrics(&shared.hub, request.headers()).await,
         "/healthz" => health(&shared.hub).await,
-        "/login" => login(shared, request).await,
-        _ => match path.strip_prefix("/recordings/") {
+        path => match path.strip_prefix("/recordings/") {
             Some(name) if !name.is_empty() && !name.contains('/') => {
-                download::download(shared, progress, body::percent_decode(name)).await
+                download::download(shared, progress, user, body::percent_decode(name)).await
             }
             _ => file(path, request.headers()),
         },
@@ -132,7 +138,29 @@ fn token_of(uri: &Uri) -> Option<String> {
     query.split('&').find_map(|pair| pair.strip_prefix("token=")).map(str::to_owned)
 }
 
-async fn login(shared: &Shared, request: Request) -> Response {
+/// The answer to a client without a valid token; with a form, if it is a browser that opens the page.
+fn deny(denied: Denied, with_form: bool) -> Response {
+    let status = StatusCode::from_u16(denied.status()).unwrap_or(StatusCode::UNAUTHORIZED);
+    let mut response = match denied {
+        Denied::Missing if with_form => page::login(status, ""),
+        denied if with_form => page::login(status, &format!("Not signed in: {denied}.")),
+        denied => text(status, format!("{denied}\n")),
+    };
+    if let Denied::TooMany(wait) = denied {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+    }
+    response
+}
+
+/// `GET` shows the form, to sign in with another token; `POST` is the form.
+async fn login(shared: &Shared, peer: IpAddr, request: Request) -> Response {
+    match *request.method() {
+        Method::GET | Method::HEAD => return page::login(StatusCode::OK, ""),
+        Method::POST => {}
+        _ => {
+            return answer(head(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, "GET,HEAD,POST"), "");
+        }
+    }
     let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default();
     if !kind.trim().eq_ignore_ascii_case(FORM) {
@@ -144,7 +172,7 @@ async fn login(shared: &Shared, request: Request) -> Response {
     let form = body::read(request.into_body(), MAX_LOGIN_LEN_BYTES);
     match tokio::time::timeout(LOGIN_TIMEOUT, form).await {
         Ok(Ok(Some(form))) => match body::form_field(&form, "token") {
-            Some(token) => log_in(shared, token.trim()).await,
+            Some(token) => log_in(shared, peer, token.trim()),
             None => text(StatusCode::UNPROCESSABLE_ENTITY, "the form has no field `token`\n"),
         },
         Ok(Ok(None)) => {
@@ -160,21 +188,21 @@ async fn login(shared: &Shared, request: Request) -> Response {
     }
 }
 
-async fn log_in(shared: &Shared, token: &str) -> Response {
-    match shared.guard.session(token) {
-        Some(cookie) => {
-            let head = head(StatusCode::SEE_OTHER);
-            answer(head.header(LOCATION, "/").header(SET_COOKIE, cookie), "")
+fn log_in(shared: &Shared, peer: IpAddr, token: &str) -> Response {
+    match shared.guard.access.user(peer, [token]) {
+        Ok(_) => {
+            let mut head = head(StatusCode::SEE_OTHER).header(LOCATION, "/");
+            if shared.guard.access.requires_token() {
+                head = head.header(SET_COOKIE, shared.guard.session(token));
+            }
+            answer(head, "")
         }
-        None => {
-            tokio::time::sleep(WRONG_TOKEN_PAUSE).await;
-            page::login("The token is wrong.")
-        }
+        Err(denied) => deny(denied, true),
     }
 }
 
 /// Answers the handshake of a WebSocket. hyper hands over the connection after it has sent the answer.
-fn upgrade(shared: &Shared, mut request: Request) -> Response {
+fn upgrade(shared: &Shared, user: User, mut request: Request) -> Response {
     let response = match create_response_with_body(&request, || "".into()) {
         Ok(response) => response,
         Err(why) => return text(StatusCode::BAD_REQUEST, format!("{why}\n")),
@@ -184,6 +212,7 @@ fn upgrade(shared: &Shared, mut request: Request) -> Response {
         return text(StatusCode::SERVICE_UNAVAILABLE, why);
     };
     let (hub, pages) = (shared.hub.clone(), shared.pages.clone());
+    let access = shared.guard.access.clone();
     let upgraded = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
         let Ok(stream) = upgraded.await else { return };
@@ -192,7 +221,7 @@ fn upgrade(shared: &Shared, mut request: Request) -> Response {
             .max_frame_size(Some(MAX_REQUEST_LEN_BYTES));
         let stream = TokioIo::new(stream);
         let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
-        socket::serve(hub, pages, stream, place).await;
+        socket::serve(Session::new(hub, access, user), pages, stream, place).await;
     });
     response
 }

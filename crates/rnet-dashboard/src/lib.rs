@@ -4,7 +4,7 @@
 //! server. The dashboard observes publishers without slowing them, and opens a node when a page first needs
 //! one.
 //!
-//! - `options`: access and options; `server`: connections, their limits, the shutdown;
+//! - `options`: options and errors; `server`: connections, their limits, the shutdown;
 //! - `http`: requests other than the WebSocket, and access control; `socket`: the WebSocket of a page;
 //! - `app_state`, `hub`: state shared by all parts and by all pages;
 //! - `outbox`, `session`, `wire`: the send queue of a page, its requests, the message formats;
@@ -34,8 +34,8 @@ mod times;
 mod topic;
 mod wire;
 
-pub use options::{Access, DashboardError, Launch, Options};
-pub use rnet_access::Tls;
+pub use options::{DashboardError, Launch, Options};
+pub use rnet_access::{AccessError, AccessOptions, EventCallback, TlsFiles};
 pub use server::Dashboard;
 
 /// Result of a dashboard operation.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -11,13 +11,12 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rnet_access::Tls;
+use rnet_access::{Access, network_of};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
 use crate::app_state::lock;
 use crate::http::{AccessGuard, MAX_DOWNLOADS, Progress, Shared, respond};
@@ -46,6 +45,7 @@ const JOBS_TIMEOUT: Duration = Duration::from_millis(500);
 /// A running dashboard. Dropping it stops it.
 pub struct Dashboard {
     hub: Arc<Hub>,
+    access: Arc<Access>,
     address: SocketAddr,
     url: String,
     end: Option<oneshot::Sender<()>>,
@@ -56,12 +56,11 @@ impl Dashboard {
     /// Listens, and starts serving. The domain need not exist.
     ///
     /// # Errors
-    /// `Access` if access is not sufficiently protected; `Listen`, `Tls`, `System`; errors of the domain's
-    /// name.
+    /// `Access` if access is not sufficiently protected, or its files are unusable; `Listen`, `System`;
+    /// errors of the domain's name.
     pub fn start(options: Options) -> crate::Result<Dashboard> {
-        options.access.check()?;
-        let acceptor = options.access.tls.as_ref().map(Tls::acceptor).transpose();
-        let acceptor = acceptor.map_err(DashboardError::Tls)?;
+        let access = Access::new(options.access.clone(), options.on_event.clone())?;
+        let access = Arc::new(access);
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -72,14 +71,14 @@ impl Dashboard {
         let failed = |source| DashboardError::Listen { address: asked, source };
         let listener = runtime.block_on(TcpListener::bind(asked)).map_err(failed)?;
         let address = listener.local_addr()?;
-        let guard = AccessGuard::new(&options.access, address.port());
-        let url = url(&options, address);
+        let guard = AccessGuard::new(access.clone(), &options.names, address.port());
+        let url = guard.url(address);
         let hub = Hub::start(options)?;
         let pages = Arc::new(PageSlots::default());
         let downloads = Arc::new(Semaphore::new(MAX_DOWNLOADS));
         let shared = Shared { hub: hub.clone(), guard, pages: pages.clone(), downloads };
         let (end, ended) = oneshot::channel();
-        let serving = ServerThread { runtime, listener, shared: Arc::new(shared), acceptor, pages };
+        let serving = ServerThread { runtime, listener, shared: Arc::new(shared), pages };
         let of_thread = hub.clone();
         let thread = std::thread::Builder::new().name("rnet-dashboard".to_owned());
         let thread = thread.spawn(move || {
@@ -88,7 +87,9 @@ impl Dashboard {
             of_thread.operations.close();
         });
         match thread {
-            Ok(thread) => Ok(Dashboard { hub, address, url, end: Some(end), thread: Some(thread) }),
+            Ok(thread) => {
+                Ok(Dashboard { hub, access, address, url, end: Some(end), thread: Some(thread) })
+            }
             Err(error) => {
                 hub.stop();
                 Err(error.into())
@@ -104,6 +105,11 @@ impl Dashboard {
     /// URL for a browser, without the token.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Whether browsers need a token.
+    pub fn requires_token(&self) -> bool {
+        self.access.requires_token()
     }
 
     /// Stops it: notifies pages, releases authority, closes a recording.
@@ -134,30 +140,21 @@ impl std::fmt::Debug for Dashboard {
     }
 }
 
-fn url(options: &Options, address: SocketAddr) -> String {
-    let name = match options.access.names.first() {
-        Some(name) if !address.ip().is_loopback() => format!("{name}:{}", address.port()),
-        _ => address.to_string(),
-    };
-    format!("{}://{name}/", options.access.scheme())
-}
-
 /// State of the server's thread.
 struct ServerThread {
     runtime: Runtime,
     listener: TcpListener,
     shared: Arc<Shared>,
-    acceptor: Option<TlsAcceptor>,
     pages: Arc<PageSlots>,
 }
 
 impl ServerThread {
     fn run(self, ended: oneshot::Receiver<()>) {
-        let ServerThread { runtime, listener, shared, acceptor, pages } = self;
+        let ServerThread { runtime, listener, shared, pages } = self;
         runtime.block_on(async {
             tokio::select! {
                 _ = ended => {}
-                () = accept(listener, shared, acceptor) => {}
+                () = accept(listener, shared) => {}
             }
             pages.end();
             tokio::time::sleep(CLOSE_TIMEOUT).await;
@@ -176,11 +173,7 @@ struct PeerConnection(Arc<Peers>, IpAddr);
 
 impl Peers {
     fn take(self: &Arc<Peers>, peer: IpAddr) -> Option<PeerConnection> {
-        let peer = match peer.to_canonical() {
-            // A network controls all addresses of its /64 prefix.
-            IpAddr::V6(peer) => Ipv6Addr::from_bits(peer.to_bits() >> 64 << 64).into(),
-            peer => peer,
-        };
+        let peer = network_of(peer);
         let mut all = lock(&self.0);
         let count = all.entry(peer).or_default();
         if *count >= MAX_CONNECTIONS_PER_PEER {
@@ -203,7 +196,7 @@ impl Drop for PeerConnection {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, acceptor: Option<TlsAcceptor>) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let peers = Arc::new(Peers::default());
     loop {
@@ -217,40 +210,38 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, acceptor: Option<Tls
             }
         };
         let Some(peer_connection) = peers.take(peer.ip()) else { continue };
-        let (shared, acceptor) = (shared.clone(), acceptor.clone());
+        let shared = shared.clone();
         tokio::spawn(async move {
             // A page is served by its own task with its own permit.
             let _places = (place, peer_connection);
             let _ = stream.set_nodelay(true);
-            let _ = connection(stream, &shared, acceptor).await;
+            let _ = connection(stream, peer.ip(), &shared).await;
         });
     }
 }
 
-async fn connection(
-    stream: TcpStream,
-    shared: &Arc<Shared>,
-    acceptor: Option<TlsAcceptor>,
-) -> io::Result<()> {
-    match acceptor {
-        None => serve(stream, shared).await,
+async fn connection(stream: TcpStream, peer: IpAddr, shared: &Arc<Shared>) -> io::Result<()> {
+    match shared.guard.access.acceptor() {
+        None => serve(stream, peer, shared).await,
         Some(acceptor) => {
             let stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await??;
-            serve(stream, shared).await
+            serve(stream, peer, shared).await
         }
     }
 }
 
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: IpAddr,
     shared: &Arc<Shared>,
 ) -> io::Result<()> {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADERS_TIMEOUT);
     builder.max_buf_size(MAX_HEADERS_LEN_BYTES).max_headers(64);
     let progress = Progress::default();
-    let service =
-        service_fn(async |request| Ok::<_, Infallible>(respond(shared, &progress, request).await));
+    let service = service_fn(async |request| {
+        Ok::<_, Infallible>(respond(shared, &progress, peer, request).await)
+    });
     let serving = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     let mut serving = std::pin::pin!(serving);
     loop {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet::{LOG_TOPIC, LogLevel, TopicName};
+use rnet_access::{Access, Role, User};
 use rnet_monitor::link::own_host;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -36,6 +37,8 @@ const MAX_STOPS: usize = 8;
 const LIST_INTERVAL: Duration = Duration::from_millis(500);
 const PARAMS_INTERVAL: Duration = Duration::from_millis(200);
 const RECORD_INTERVAL: Duration = Duration::from_secs(1);
+/// Prefix of the topics of robot-net itself.
+const RESERVED: &str = "/_rnet/";
 /// Length of `{"ack": 1}` with the longest number.
 const MAX_ACK_LEN_BYTES: usize = 32;
 
@@ -48,7 +51,9 @@ type Jobs = Arc<Mutex<HashMap<u64, PageJob>>>;
 
 pub struct Session {
     hub: Arc<Hub>,
-    outbox: Arc<Outbox>,
+    pub access: Arc<Access>,
+    pub user: User,
+    pub outbox: Arc<Outbox>,
     /// The guards of the subscriptions, by id.
     subs: HashMap<u64, DropGuard>,
     /// Running jobs, with their cancellation.
@@ -63,8 +68,9 @@ impl Drop for Session {
 }
 
 impl Session {
-    pub fn new(hub: Arc<Hub>, outbox: Arc<Outbox>) -> Session {
-        Session { hub, outbox, subs: HashMap::new(), jobs: Jobs::default() }
+    pub fn new(hub: Arc<Hub>, access: Arc<Access>, user: User) -> Session {
+        let (outbox, subs, jobs) = Default::default();
+        Session { hub, access, user, outbox, subs, jobs }
     }
 
     pub fn is_over(&self) -> bool {
@@ -80,7 +86,9 @@ impl Session {
             "version": rnet::VERSION,
             "domain": options.location.id(),
             "host": host,
-            "read_only": options.read_only,
+            "read_only": options.access.read_only,
+            "token": self.user.token(),
+            "role": self.user.role().as_str(),
             "limits": {
                 "subscriptions": MAX_SUBSCRIPTIONS,
                 "request_bytes": MAX_REQUEST_LEN_BYTES,
@@ -164,9 +172,10 @@ impl Session {
         let Some(job) = job_of(&request.op) else {
             return Err(Refusal::new("unknown_op", format!("unknown op {:?}", request.op)));
         };
-        if !matches!(request.op.as_str(), "type" | "launch.logs") {
-            self.hub.app.check_writable()?;
-        }
+        self.user.check(role_of(&request), &request.op).map_err(|why| {
+            let read_only = self.hub.app.options.access.read_only;
+            Refusal::new(if read_only { "read_only" } else { "role" }, why)
+        })?;
         let is_stop = request.op.starts_with("command.");
         let (places, max) = match is_stop {
             true => (&self.hub.stops, MAX_STOPS),
@@ -377,6 +386,19 @@ fn within(
             range.start(),
             range.end()
         ))),
+    }
+}
+
+/// The role that a request needs.
+fn role_of(request: &Request) -> Role {
+    let of_robot_net =
+        |service: &Json| service.as_str().is_some_and(|name| name.starts_with(RESERVED));
+    match request.op.as_str() {
+        "type" | "launch.logs" => Role::Look,
+        // A service below /_rnet gives authority over a command.
+        "call" if request.rest.get("service").is_some_and(of_robot_net) => Role::Drive,
+        op if op.starts_with("command.") => Role::Drive,
+        _ => Role::Operate,
     }
 }
 

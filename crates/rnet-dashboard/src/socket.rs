@@ -14,7 +14,6 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::app_state::lock;
-use crate::hub::Hub;
 use crate::outbox::{Frame, Outbox};
 use crate::session::Session;
 
@@ -82,13 +81,12 @@ const ANSWERS_UNREAD: CloseReason =
 
 /// Serves a page until it leaves or is disconnected.
 pub async fn serve(
-    hub: Arc<Hub>,
+    mut session: Session,
     pages: Arc<PageSlots>,
     socket: WebSocket,
     place: OwnedSemaphorePermit,
 ) {
-    let outbox = Arc::new(Outbox::default());
-    let mut session = Session::new(hub, outbox.clone());
+    let outbox = session.outbox.clone();
     outbox.answer(session.hello());
     let (mut sink, stream) = socket.split();
     let cut = run(&mut session, &outbox, &pages, (&mut sink, stream)).await;
@@ -117,9 +115,13 @@ async fn run(
         return Some(CloseReason(GOING_AWAY, "the server is shutting down"));
     }
     let received_at = Mutex::new(Instant::now());
+    let (access, user) = (session.access.clone(), session.user.clone());
     tokio::select! {
         biased;
         () = &mut end => Some(CloseReason(GOING_AWAY, "the server is shutting down")),
+        () = access.until_ended(&user) => {
+            Some(CloseReason(POLICY_VIOLATION, "token: it was removed or has expired"))
+        }
         cut = read(stream, session, outbox, &received_at) => cut,
         cut = send(sink, outbox, &received_at) => cut,
     }

@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rnet_access::tokens_match;
+use rnet_access::{Access, User};
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, header};
 
@@ -15,29 +15,30 @@ pub const SUBPROTOCOLS: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"]
 const PROTOCOL: &str = "sec-websocket-protocol";
 
 /// The access rules.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Acceptor {
     /// Listen address of the server.
     pub listen: SocketAddr,
     /// Origins of pages that may connect, in lower case.
     pub origins: Vec<String>,
-    /// The required token, if any.
-    pub token: Option<String>,
+    /// Tokens and TLS.
+    pub access: Access,
 }
 
 impl Acceptor {
-    /// Answers a WebSocket request with a subprotocol or with a rejection.
+    /// Answers a WebSocket request with a subprotocol, and tells its user; or with a rejection.
     #[allow(clippy::result_large_err, reason = "the type is tungstenite's")]
     pub fn answer(
         &self,
+        peer: IpAddr,
         request: &Request,
         mut response: Response,
-    ) -> Result<Response, ErrorResponse> {
-        match self.check(request) {
-            Ok(protocol) => {
+    ) -> Result<(Response, User), ErrorResponse> {
+        match self.check(peer, request) {
+            Ok((protocol, user)) => {
                 let value = HeaderValue::from_static(protocol);
                 response.headers_mut().insert(PROTOCOL, value);
-                Ok(response)
+                Ok((response, user))
             }
             Err((status, why)) => {
                 let mut refusal = ErrorResponse::new(Some(why));
@@ -47,11 +48,15 @@ impl Acceptor {
         }
     }
 
-    /// Selects the subprotocol.
+    /// Selects the subprotocol, and finds the user.
     ///
     /// # Errors
     /// Why the client is rejected.
-    pub fn check(&self, request: &Request) -> Result<&'static str, (StatusCode, String)> {
+    fn check(
+        &self,
+        peer: IpAddr,
+        request: &Request,
+    ) -> Result<(&'static str, User), (StatusCode, String)> {
         let text = |name: &str| {
             request.headers().get(name).map(|value| value.to_str().unwrap_or("\u{fffd}"))
         };
@@ -70,24 +75,22 @@ impl Acceptor {
             );
             return Err((StatusCode::FORBIDDEN, why));
         }
-        if let Some(token) = &self.token {
-            let shown =
-                text(header::AUTHORIZATION.as_str()).and_then(|said| said.strip_prefix("Bearer "));
-            let query = request.uri().query().unwrap_or_default();
-            let asked = query.split('&').find_map(|pair| pair.strip_prefix("token="));
-            if ![shown, asked].into_iter().flatten().any(|shown| tokens_match(shown, token)) {
-                let why =
-                    "the token is missing or wrong: use ws://HOST:PORT/?token=TOKEN".to_owned();
-                return Err((StatusCode::UNAUTHORIZED, why));
-            }
-        }
+        let bearer =
+            text(header::AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
+        let query = request.uri().query().unwrap_or_default();
+        let in_query = query.split('&').find_map(|pair| pair.strip_prefix("token="));
+        let user = self.access.user(peer, [bearer, in_query].into_iter().flatten());
+        let user = user.map_err(|denied| {
+            let status = StatusCode::from_u16(denied.status()).unwrap_or(StatusCode::UNAUTHORIZED);
+            (status, format!("{denied}; use HOST:PORT/?token=TOKEN"))
+        })?;
         let offered = request.headers().get_all(PROTOCOL).iter();
         let offered: Vec<&str> = offered
             .flat_map(|value| value.to_str().unwrap_or_default().split(','))
             .map(str::trim)
             .collect();
         let protocol = SUBPROTOCOLS.into_iter().find(|known| offered.contains(known));
-        protocol.ok_or_else(|| {
+        protocol.map(|protocol| (protocol, user)).ok_or_else(|| {
             let why =
                 format!("the client must offer the subprotocol {}", SUBPROTOCOLS.join(" or "));
             (StatusCode::BAD_REQUEST, why)
@@ -113,10 +116,19 @@ impl Acceptor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+
+    use rnet_access::AccessOptions;
+
+    const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     fn acceptor(listen: &str, token: Option<&str>) -> Acceptor {
         let origins = vec!["https://app.foxglove.dev".to_owned()];
-        Acceptor { listen: listen.parse().unwrap(), origins, token: token.map(str::to_owned) }
+        let token = token.map(str::to_owned);
+        let options = AccessOptions { token, ..AccessOptions::local(0) };
+        let access = Access::new(options, Arc::new(|_| {})).unwrap();
+        Acceptor { listen: listen.parse().unwrap(), origins, access }
     }
 
     fn ask(acceptor: &Acceptor, uri: &str, headers: &[(&str, &str)]) -> Result<&'static str, u16> {
@@ -124,7 +136,8 @@ mod tests {
         for (name, value) in [("sec-websocket-protocol", "foxglove.sdk.v1")].iter().chain(headers) {
             request = request.header(*name, *value);
         }
-        acceptor.check(&request.body(()).unwrap()).map_err(|(status, _)| status.as_u16())
+        let checked = acceptor.check(PEER, &request.body(()).unwrap());
+        checked.map(|(protocol, _)| protocol).map_err(|(status, _)| status.as_u16())
     }
 
     #[test]
@@ -153,12 +166,18 @@ mod tests {
 
     #[test]
     fn requires_the_token() {
-        let acceptor = acceptor("0.0.0.0:8765", Some("secret"));
+        let acceptor = acceptor("0.0.0.0:8765", Some("secret0123456789"));
         let host = ("host", "robot.local:8765");
-        assert!(ask(&acceptor, "/?token=secret", &[host]).is_ok());
-        assert!(ask(&acceptor, "/?a=b&token=secret", &[host]).is_ok());
-        assert!(ask(&acceptor, "/", &[host, ("authorization", "Bearer secret")]).is_ok());
-        for uri in ["/", "/?token=", "/?token=secre", "/?token=secrett", "/?xtoken=secret"] {
+        assert!(ask(&acceptor, "/?token=secret0123456789", &[host]).is_ok());
+        assert!(ask(&acceptor, "/?a=b&token=secret0123456789", &[host]).is_ok());
+        assert!(ask(&acceptor, "/", &[host, ("authorization", "Bearer secret0123456789")]).is_ok());
+        for uri in [
+            "/",
+            "/?token=",
+            "/?token=secret012345678",
+            "/?token=secret01234567890",
+            "/?xtoken=secret0123456789",
+        ] {
             assert_eq!(ask(&acceptor, uri, &[host]), Err(401), "{uri}");
         }
     }
@@ -169,7 +188,8 @@ mod tests {
         let check = |offered: &str| {
             let request = Request::builder().header("host", "localhost");
             let request = request.header("sec-websocket-protocol", offered).body(()).unwrap();
-            acceptor.check(&request).map_err(|(status, _)| status.as_u16())
+            let checked = acceptor.check(PEER, &request);
+            checked.map(|(protocol, _)| protocol).map_err(|(status, _)| status.as_u16())
         };
         assert_eq!(check("foxglove.websocket.v1"), Ok("foxglove.websocket.v1"));
         assert_eq!(check("a, foxglove.websocket.v1, foxglove.sdk.v1"), Ok("foxglove.sdk.v1"));

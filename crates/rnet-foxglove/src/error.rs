@@ -7,9 +7,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FoxgloveError {
-    /// Access to the server is not sufficiently protected.
-    #[error("{0}")]
-    Access(String),
+    /// Access to the server is not sufficiently protected, or its certificate or keys are unusable.
+    #[error(transparent)]
+    Access(#[from] rnet_access::AccessError),
     /// The server cannot listen on the address.
     #[error("cannot listen on {listen}: {source}")]
     Bind {
@@ -18,9 +18,6 @@ pub enum FoxgloveError {
         /// The error of the system.
         source: std::io::Error,
     },
-    /// The certificate or its key is invalid.
-    #[error("{0}")]
-    Tls(String),
     /// An invalid origin.
     #[error("{0:?} is not an origin: write it like https://app.foxglove.dev")]
     Origin(String),

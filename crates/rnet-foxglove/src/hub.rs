@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rnet_access::{Role, User};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -25,10 +26,14 @@ const MAX_FOLLOWED: usize = 4096;
 /// from them.
 const MAX_ENDED: usize = 4096;
 
+/// Capabilities of clients that may change something.
+pub const CHANGES: [&str; 2] = ["clientPublish", "services"];
+
 /// A connected client.
 #[derive(Debug)]
 pub struct Client {
     pub id: u64,
+    pub user: User,
     pub queue: Queue,
 }
 
@@ -107,10 +112,35 @@ impl Channel {
     }
 }
 
+impl Client {
+    /// Whether it may publish, call services and set parameters.
+    fn may_change(&self) -> bool {
+        self.user.check(Role::Operate, "").is_ok()
+    }
+
+    /// Sends the server information, with the capabilities of its role.
+    fn send_info(&self, info: &Value) {
+        let mut info = info.clone();
+        if let Some(capabilities) = info.get_mut("capabilities").and_then(Value::as_array_mut) {
+            capabilities
+                .retain(|of| self.may_change() || CHANGES.iter().all(|change| of != change));
+        }
+        self.queue.push_control(outgoing::text(&info));
+    }
+}
+
 impl HubState {
     /// Sends a message to all clients.
     fn broadcast(&self, message: &Message) {
         self.clients.values().for_each(|entry| entry.client.queue.push_control(message.clone()));
+    }
+
+    /// Sends a message to the clients that may call services.
+    fn broadcast_services(&self, message: &Message) {
+        let clients = self.clients.values().map(|entry| &entry.client);
+        clients.filter(|client| client.may_change()).for_each(|client| {
+            client.queue.push_control(message.clone());
+        });
     }
 
     fn subscribe(&mut self, client: &Arc<Client>, asked: Subscription) -> Result<(), String> {
@@ -155,14 +185,14 @@ impl Hub {
     pub fn set_server_info(&self, info: Value) {
         let mut state = self.lock();
         if state.info != info {
-            state.broadcast(&outgoing::text(&info));
+            state.clients.values().for_each(|entry| entry.client.send_info(&info));
             state.info = info;
         }
     }
 
     pub fn join(&self, client: Arc<Client>) {
         let mut state = self.lock();
-        client.queue.push_control(outgoing::text(&state.info));
+        client.send_info(&state.info);
         let channels: Vec<Value> =
             state.channels.iter().map(|(id, channel)| channel.advertisement(*id)).collect();
         for channels in channels.chunks(CHANNELS_PER_FRAME) {
@@ -170,7 +200,7 @@ impl Hub {
         }
         let services: Vec<Value> =
             state.services.values().map(|(_, advertisement)| advertisement.clone()).collect();
-        if !services.is_empty() {
+        if !services.is_empty() && client.may_change() {
             client.queue.push_control(outgoing::advertise_services(&services));
         }
         let (followed_params, ended) = Default::default();
@@ -382,10 +412,10 @@ impl Hub {
             state.services.insert(id, (name.clone(), advertisement));
         }
         if !gone.is_empty() {
-            state.broadcast(&outgoing::unadvertise_services(&gone));
+            state.broadcast_services(&outgoing::unadvertise_services(&gone));
         }
         if !new.is_empty() {
-            state.broadcast(&outgoing::advertise_services(&new));
+            state.broadcast_services(&outgoing::advertise_services(&new));
         }
     }
 

@@ -28,19 +28,20 @@ mod queue;
 mod server;
 mod session;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use rnet::inspect::Location;
+use rnet_access::Access;
 use rnet_record::read::Recording;
 use tokio::runtime::Runtime;
 
 pub use error::{FoxgloveError, Result};
-pub use rnet_access::Tls;
-pub use server::{EventCallback, MAX_CLIENTS};
+pub use rnet_access::{AccessError, AccessOptions, EventCallback, TlsFiles};
+pub use server::MAX_CLIENTS;
 
 use backend::Backend;
 use hub::Hub;
@@ -57,8 +58,9 @@ const WORKER_THREADS: usize = 2;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Listen address. An address beyond this machine requires a token and TLS.
-    pub listen: SocketAddr,
+    /// Listen address, tokens and TLS. A client sends its token as `?token=` in the address, or as a bearer
+    /// token.
+    pub access: AccessOptions,
     /// The domain.
     pub location: Location,
     /// Recording to show instead of the domain.
@@ -68,12 +70,6 @@ pub struct Options {
     /// Origins of pages that may connect, such as `https://app.foxglove.dev`. Programs have no origin, and
     /// need not be listed.
     pub origins: Vec<String>,
-    /// Token that clients must send: as `?token=` in the address, or as a bearer token.
-    pub token: Option<String>,
-    /// The TLS certificate.
-    pub tls: Option<Tls>,
-    /// Clients may not publish, call or set.
-    pub read_only: bool,
     /// Also show topics of robot-net itself.
     pub include_internal: bool,
     /// Receives messages about connected, disconnected and rejected clients.
@@ -84,14 +80,11 @@ impl Options {
     /// Serves a domain on the default port of this machine.
     pub fn new(location: Location) -> Options {
         Options {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
+            access: AccessOptions::local(DEFAULT_PORT),
             location,
             recording: None,
             paused: false,
             origins: Vec::new(),
-            token: None,
-            tls: None,
-            read_only: false,
             include_internal: false,
             on_event: Arc::new(|_| {}),
         }
@@ -126,14 +119,12 @@ pub struct ServerHandle {
 /// [`FoxgloveError`]: the port, the certificate or the recording is unusable, or the address is beyond this
 /// machine without a token and TLS.
 pub fn serve(options: Options) -> Result<ServerHandle> {
-    let Options { listen, .. } = options;
-    rnet_access::check(listen, options.token.as_deref(), options.tls.as_ref())
-        .map_err(FoxgloveError::Access)?;
+    let listen = options.access.address;
+    let access = Access::new(options.access.clone(), options.on_event.clone())?;
     let is_origin = |origin: &&String| origin.contains("://") && !origin.ends_with('/');
     if let Some(origin) = options.origins.iter().find(|origin| !is_origin(origin)) {
         return Err(FoxgloveError::Origin(origin.clone()));
     }
-    let tls = options.tls.as_ref().map(Tls::acceptor).transpose().map_err(FoxgloveError::Tls)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
         .thread_name("rnet-foxglove-io")
@@ -148,12 +139,7 @@ pub fn serve(options: Options) -> Result<ServerHandle> {
     let server = Arc::new(Server {
         hub: hub.clone(),
         backend,
-        acceptor: acceptor::Acceptor {
-            listen: addr,
-            origins: options.origins,
-            token: options.token,
-        },
-        tls,
+        acceptor: acceptor::Acceptor { listen: addr, origins: options.origins, access },
         on_event: options.on_event,
         refused: AtomicU64::new(0),
         next_client: AtomicU64::new(1),
@@ -177,7 +163,6 @@ fn start_backend(options: &Options, hub: &Arc<Hub>) -> Result<(Arc<dyn Backend>,
     }
     let shown = LiveOptions {
         location: options.location.clone(),
-        read_only: options.read_only,
         include_internal: options.include_internal,
     };
     let live = Arc::new(LiveBackend::new(shown, hub.clone()).map_err(FoxgloveError::Thread)?);
@@ -191,6 +176,12 @@ impl ServerHandle {
     /// Listen address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// URL for viewers, without a token.
+    pub fn url(&self) -> String {
+        let scheme = if self.server.acceptor.access.has_tls() { "wss" } else { "ws" };
+        format!("{scheme}://{}", self.addr)
     }
 
     /// Current counters.
@@ -231,14 +222,14 @@ mod tests {
     fn rejects_unsafe_options() {
         let location = Location::new(Some("foxglove"), Some(std::env::temp_dir()), None).unwrap();
         let mut options = Options::new(location);
-        options.listen = SocketAddr::from(([0, 0, 0, 0], 0));
+        options.access.address = SocketAddr::from(([0, 0, 0, 0], 0));
         let why = |options: &Options| serve(options.clone()).err().unwrap().to_string();
         assert!(why(&options).contains("a token"));
-        options.token = Some("0123456789abcdef".into());
-        options.tls = Some(Tls { cert_pem: b"none".to_vec(), key_pem: b"none".to_vec() });
+        options.access.token = Some("0123456789abcdef".into());
+        options.access.tls = Some(TlsFiles { cert: "/dev/null".into(), key: "/dev/null".into() });
         assert!(why(&options).contains("certificate"));
-        let options = Options { token: None, origins: vec!["foxglove.dev".into()], ..options };
-        let options = Options { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..options };
+        let (access, origins) = (AccessOptions::local(0), vec!["foxglove.dev".into()]);
+        let options = Options { access, origins, ..options };
         assert!(why(&options).contains("not an origin"));
     }
 }

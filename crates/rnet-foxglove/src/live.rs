@@ -22,14 +22,14 @@ use rnet::inspect::{
 use rnet::msgs::Clock;
 use rnet::schema::Schema;
 use rnet::{Durability, MessageType, Node, PublisherQos, Subscription, TypeDesc};
+use rnet_access::EventCallback;
 use serde_json::{Value, json};
 
 use crate::backend::Backend;
 use crate::channel_format::{ChannelFormat, describe_call_type};
-use crate::hub::{Hub, TopicMessage};
+use crate::hub::{CHANGES, Hub, TopicMessage};
 use crate::incoming::{ClientChannel, Parameter};
 use crate::outgoing;
-use crate::server::EventCallback;
 use calls::ServiceClients;
 use params::ParamWatch;
 use publish::ClientPublishers;
@@ -51,7 +51,6 @@ const CLOCK: &str = "/clock";
 #[derive(Clone)]
 pub struct LiveOptions {
     pub location: Location,
-    pub read_only: bool,
     /// Also show topics of robot-net itself.
     pub include_internal: bool,
 }
@@ -108,20 +107,12 @@ impl LiveBackend {
         Ok(opened)
     }
 
-    fn check_writable(&self) -> Result<(), String> {
-        match self.options.read_only {
-            true => Err("the server was started with --read-only".to_owned()),
-            false => Ok(()),
-        }
-    }
-
     /// Sends the server information. `time` is a capability only while a simulated time exists, because a
     /// viewer that sees it waits for that time.
     fn update_server_info(&self, session: &str, has_clock: bool) {
+        // The hub omits what the role of a client does not allow.
         let mut capabilities = vec!["connectionGraph", "parameters", "parametersSubscribe"];
-        if !self.options.read_only {
-            capabilities.extend(["clientPublish", "services"]);
-        }
+        capabilities.extend(CHANGES);
         if has_clock {
             capabilities.push("time");
         }
@@ -259,7 +250,7 @@ impl DomainView<'_> {
         let has_clock = snapshot.publishers.iter().any(|publisher| publisher.topic == CLOCK);
         live.update_server_info(self.session, has_clock);
         self.find_channels(&snapshot);
-        live.hub.set_services(&services(&snapshot, live.options.read_only));
+        live.hub.set_services(&services(&snapshot));
         live.hub.set_graph(graph::from_snapshot(&snapshot, live.options.include_internal));
         let clocks = self.channels.values().filter(|known| known.is_clock);
         let wanted = live.hub.channels_to_follow(&clocks.map(|known| known.channel).collect());
@@ -376,7 +367,7 @@ impl DomainView<'_> {
 
 /// The services that can be called, with their descriptions. Actions are excluded: their calls are of another
 /// kind.
-fn services(snapshot: &Snapshot, read_only: bool) -> BTreeMap<String, Value> {
+fn services(snapshot: &Snapshot) -> BTreeMap<String, Value> {
     let mut services = BTreeMap::new();
     for server in snapshot.servers() {
         let types = (server.request_type().message_type(), server.reply_type());
@@ -384,7 +375,7 @@ fn services(snapshot: &Snapshot, read_only: bool) -> BTreeMap<String, Value> {
         else {
             continue;
         };
-        if read_only || server.feedback.is_some() || server.service.starts_with(RESERVED) {
+        if server.feedback.is_some() || server.service.starts_with(RESERVED) {
             continue;
         }
         let name = |ty: &MessageType| ty.desc().name().unwrap_or("bytes").to_owned();
@@ -401,7 +392,6 @@ fn services(snapshot: &Snapshot, read_only: bool) -> BTreeMap<String, Value> {
 
 impl Backend for LiveBackend {
     fn open_channel(&self, client: u64, channel: &ClientChannel) -> Result<(), String> {
-        self.check_writable()?;
         self.publishers.open(self, client, channel)
     }
 
@@ -414,7 +404,6 @@ impl Backend for LiveBackend {
     }
 
     fn call_service(&self, service: &str, encoding: &str, data: &[u8]) -> Result<Vec<u8>, String> {
-        self.check_writable()?;
         self.calls.call(self, service, encoding, data)
     }
 
@@ -423,7 +412,6 @@ impl Backend for LiveBackend {
     }
 
     fn set_parameter(&self, parameter: &Parameter) -> Result<(), String> {
-        self.check_writable()?;
         params::set(self, parameter)
     }
 

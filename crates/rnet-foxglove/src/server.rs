@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
+use rnet_access::{Access, EventCallback, User};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
@@ -39,14 +39,10 @@ const DROP_REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Delay after an error of the listener, for example without free descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Receives messages for the operator.
-pub type EventCallback = Arc<dyn Fn(&str) + Send + Sync>;
-
 pub struct Server {
     pub hub: Arc<Hub>,
     pub backend: Arc<dyn Backend>,
     pub acceptor: Acceptor,
-    pub tls: Option<TlsAcceptor>,
     pub on_event: EventCallback,
     pub refused: AtomicU64,
     pub next_client: AtomicU64,
@@ -88,7 +84,7 @@ impl Server {
     async fn handle_connection(&self, stream: TcpStream, addr: SocketAddr) {
         // Sends messages without delay.
         let _ = stream.set_nodelay(true);
-        let Some(tls) = &self.tls else {
+        let Some(tls) = self.acceptor.access.acceptor() else {
             return self.handshake(stream, addr, HANDSHAKE_TIMEOUT).await;
         };
         let begun = Instant::now();
@@ -111,23 +107,28 @@ impl Server {
         let config = WebSocketConfig::default()
             .max_message_size(Some(MAX_FRAME_LEN_BYTES))
             .max_frame_size(Some(MAX_FRAME_LEN_BYTES));
-        let mut counted = false;
+        let (mut counted, mut user) = (false, None);
         #[allow(clippy::result_large_err, reason = "the type is tungstenite's")]
         let answer = |request: &_, response| {
-            let answered = self.acceptor.answer(request, response);
-            // Counted before it is sent, so that a client that reads the rejection finds it counted.
-            if let Err(refusal) = &answered {
-                self.refuse(addr, refusal.body().as_deref().unwrap_or("access denied"));
-                counted = true;
+            match self.acceptor.answer(addr.ip(), request, response) {
+                Ok((response, of_client)) => {
+                    user = Some(of_client);
+                    Ok(response)
+                }
+                // Counted before it is sent, so that a client that reads the rejection finds it counted.
+                Err(refusal) => {
+                    self.refuse(addr, refusal.body().as_deref().unwrap_or("access denied"));
+                    counted = true;
+                    Err(refusal)
+                }
             }
-            answered
         };
         let handshake = timeout(limit, accept_hdr_async_with_config(stream, answer, Some(config)));
-        match handshake.await {
-            Ok(Ok(socket)) => self.serve(socket, addr).await,
+        match (handshake.await, user) {
+            (Ok(Ok(socket)), Some(user)) => self.serve(socket, addr, user).await,
             _ if counted => {}
-            Ok(Err(error)) => self.refuse(addr, &error.to_string()),
-            Err(_) => self.refuse(addr, "the WebSocket handshake took too long"),
+            (Ok(Err(error)), _) => self.refuse(addr, &error.to_string()),
+            _ => self.refuse(addr, "the WebSocket handshake took too long"),
         }
     }
 
@@ -135,12 +136,13 @@ impl Server {
         &self,
         socket: WebSocketStream<S>,
         addr: SocketAddr,
+        user: User,
     ) {
         let id = self.next_client.fetch_add(1, Ordering::Relaxed);
-        let client = Arc::new(Client { id, queue: Queue::default() });
+        let client = Arc::new(Client { id, user, queue: Queue::default() });
         (self.on_event)(&format!("{addr} connected"));
         let mut session = Session::new(self.hub.clone(), self.backend.clone(), client.clone());
-        let why = run_connection(socket, &client, &mut session).await;
+        let why = run_connection(socket, &self.acceptor.access, &client, &mut session).await;
         drop(session);
         let dropped = client.queue.dropped();
         let dropped = match dropped {
@@ -154,6 +156,7 @@ impl Server {
 /// Sends and receives until one side closes the connection; returns the reason.
 async fn run_connection<S: AsyncRead + AsyncWrite + Unpin>(
     socket: WebSocketStream<S>,
+    access: &Access,
     client: &Client,
     session: &mut Session,
 ) -> String {
@@ -209,7 +212,13 @@ async fn run_connection<S: AsyncRead + AsyncWrite + Unpin>(
             }
         }
     };
-    let (code, why) = tokio::select! { ended = reads => ended, ended = sends => ended };
+    let (code, why) = tokio::select! {
+        ended = reads => ended,
+        ended = sends => ended,
+        () = access.until_ended(&client.user) => {
+            (CloseCode::Policy, "its token was removed or has expired".to_owned())
+        }
+    };
     if code != CloseCode::Abnormal {
         let reason = why.chars().take(100).collect::<String>().into();
         let close = Message::Close(Some(CloseFrame { code, reason }));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use rnet_access::Role;
 use tokio::sync::Semaphore;
 use tokio::task::{block_in_place, spawn_blocking};
 use tokio_tungstenite::tungstenite::Message;
@@ -84,6 +85,7 @@ impl Session {
                 combine_errors(subscription_ids.into_iter().map(|id| hub.unsubscribe(client, id)))
             }
             ClientRequest::Advertise { channels } => {
+                self.client.user.check(Role::Operate, "publishing")?;
                 check_count(channels.len(), "channels")?;
                 combine_errors(channels.into_iter().map(|channel| self.open(&channel)))
             }
@@ -98,6 +100,7 @@ impl Session {
                 Ok(())
             }
             ClientRequest::SetParameters { parameters, id } => {
+                self.client.user.check(Role::Operate, "setting parameters")?;
                 check_count(parameters.len(), "parameters")?;
                 let done = combine_errors(
                     parameters.iter().map(|one| block_in_place(|| self.backend.set_parameter(one))),
@@ -148,6 +151,7 @@ impl Session {
                 self.call((service, call), encoding, data);
                 Ok(())
             }
+            // Every role may: it moves the view of a recording, and not the robot.
             BinaryFrame::PlaybackControl(control) => {
                 let mut state = self.backend.control_playback(&control)?;
                 state.request = Some(control.request);
@@ -183,6 +187,9 @@ impl Session {
         let client = self.client.clone();
         let fail =
             |why: &str| client.queue.push_control(outgoing::call_failure(service, call, why));
+        if let Err(why) = client.user.check(Role::Operate, "calling services") {
+            return fail(&why);
+        }
         let Some(name) = self.hub.service_name(service) else {
             return fail(&format!("service {service} does not exist"));
         };
@@ -235,9 +242,17 @@ fn check_count(names: usize, what: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rnet_access::{Access, AccessOptions};
+
     use crate::incoming::{Parameter, PlaybackControl};
     use crate::outgoing::PlaybackState;
     use crate::queue::{Queue, QueueItem};
+
+    fn client() -> Arc<Client> {
+        let access = Access::new(AccessOptions::local(0), Arc::new(|_| {})).unwrap();
+        let user = access.user([127, 0, 0, 1].into(), []).unwrap();
+        Arc::new(Client { id: 1, user, queue: Queue::default() })
+    }
 
     struct PanickingBackend;
 
@@ -262,7 +277,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn reports_rejection_even_if_values_cannot_be_read() {
-        let client = Arc::new(Client { id: 1, queue: Queue::default() });
+        let client = client();
         let mut session =
             Session::new(Arc::new(Hub::default()), Arc::new(UnreadableBackend), client.clone());
         let asked =
@@ -287,7 +302,7 @@ mod tests {
     #[test]
     fn removes_client_after_panic_in_request() {
         let hub = Arc::new(Hub::default());
-        let client = Arc::new(Client { id: 1, queue: Queue::default() });
+        let client = client();
         let mut session = Session::new(hub.clone(), Arc::new(PanickingBackend), client);
         assert_eq!(hub.client_count(), 1);
         let control = [3, 0, 0, 0, 128, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];

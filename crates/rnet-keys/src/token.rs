@@ -47,7 +47,7 @@ impl fmt::Display for Role {
 }
 
 /// A token without its secret, of which the keys file has only the hash.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     /// The name that its owner knows it by.
     pub name: String,

@@ -3,18 +3,23 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { href } from "../router";
-import type { LossCounts } from "../wire/types";
 import * as units from "../units";
+import { wire } from "../wire/socket";
+import type { LossCounts, Role } from "../wire/types";
 
-/** The header of a view: its title, a note, and controls on the right. */
-export function Head({ title, note, children }: { title: ComponentChildren; note?: ComponentChildren; children?: ComponentChildren }) {
+/** The header of a view: its title, a note, and controls on the right; if its changes are refused, the reason. */
+export function Head({ title, note, changes, children }: { title: ComponentChildren; note?: ComponentChildren; changes?: Role; children?: ComponentChildren }) {
+  const refusal = changes && wire.refusal(changes);
   return (
-    <div class="head">
-      <h1>{title}</h1>
-      {note && <span class="dim">{note}</span>}
-      <span class="grow" />
-      {children}
-    </div>
+    <>
+      <div class="head">
+        <h1>{title}</h1>
+        {note && <span class="dim">{note}</span>}
+        <span class="grow" />
+        {children}
+      </div>
+      {refusal && <p class="note">{refusal}</p>}
+    </>
   );
 }
 

@@ -28,6 +28,11 @@ export function Header({ menu, toggle_menu }: { menu: boolean; toggle_menu(): vo
           <span class="dim opt"> on </span>
           <b class="opt">{host}</b>
           {hello.read_only && <span class="tag">read-only</span>}
+          {hello.token !== null && (
+            <a class="tag" href="/login" title={`Signed in with the token ${hello.token}, role ${hello.role}; sign in with another one`}>
+              {hello.role}
+            </a>
+          )}
         </span>
       )}
       <span class="grow" />

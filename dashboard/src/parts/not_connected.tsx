@@ -52,7 +52,7 @@ function SignedOut() {
     const ask = async () => {
       try {
         const answer = await fetch("/healthz");
-        if (alive) set(answer.status === 401);
+        if (alive) set([401, 429].includes(answer.status));
       } catch {
         // Unreachable: the banner already shows it.
       }

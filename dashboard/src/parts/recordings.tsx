@@ -11,7 +11,7 @@ export function Recordings({ data }: { data: RecordData }) {
   const link = useConnectionState();
   const { busy, error, run, clear } = useRequest();
   const playing = data.playing && !data.playing.is_over ? data.playing : null;
-  const off = link.is !== "open" || !!wire.hello?.read_only || busy;
+  const off = link.is !== "open" || !!wire.refusal("operate") || busy;
   const written = data.recording?.file.split("/").pop();
   const columns: Column<RecordedFile>[] = [
     { title: "Recording", by: (f) => f.name, cell: (f) => f.name },

@@ -51,10 +51,11 @@ export function StopAll() {
   const none = known ? "No node receives commands" : (commands_error ?? "The commands are not loaded yet");
   const wanted = commands.filter((c) => c.stop_wanted);
   const lost = wanted.filter((c) => !c.held).map((c) => c.command);
+  const refusal = wire.refusal("drive");
   // A silent connection may still transmit the request.
-  const off = link.is === "connecting" || !!wire.hello?.read_only || !commands.length;
+  const off = link.is === "connecting" || !!refusal || !commands.length;
   const names = commands.map((c) => c.command);
-  const why = wire.hello?.read_only ? "The dashboard is read-only" : !commands.length ? none : `Takes authority over ${plural(names.length, "command")}: ${names.join(", ")}`;
+  const why = refusal ?? (!commands.length ? none : `Takes authority over ${plural(names.length, "command")}: ${names.join(", ")}`);
   return (
     <span class="stop-all">
       {error && (

@@ -13,7 +13,7 @@ export function Commands() {
   const { commands, commands_error } = useDomain();
   return (
     <>
-      <Head title="Commands" note="active drivers" />
+      <Head title="Commands" note="active drivers" changes="drive" />
       {!commands && <Waiting error={commands_error ? { message: commands_error } : null} what="the commands" />}
       {commands && !commands.length && (
         <p class="empty">No node receives commands. In Python: <code>node.command("/cmd_vel", Twist, apply, deadline=0.05, fallback=Twist())</code></p>
@@ -30,7 +30,7 @@ function state_of(command: Command): string {
 function CommandPanel({ command }: { command: Command }) {
   const link = useConnectionState();
   const { error, busy, stop, release, clear } = useStop(command.command);
-  const off = link.is === "connecting" || !!wire.hello?.read_only;
+  const off = link.is === "connecting" || !!wire.refusal("drive");
   const is_gone = command.receiver === null;
   return (
     <Panel title={command.command} tools={<State word={state_of(command)} />} class={command.held ? "held" : ""}>
@@ -67,7 +67,7 @@ function CommandPanel({ command }: { command: Command }) {
         </div>
       </div>
       <ErrorMessage text={error} clear={clear} />
-      <p class="note">Stop takes authority with priority {STOP_PRIORITY} and sends nothing: the receiver executes its fallback until Release. {wire.hello?.read_only ? "Not available: the dashboard is read-only." : ""}</p>
+      <p class="note">Stop takes authority with priority {STOP_PRIORITY} and sends nothing: the receiver executes its fallback until Release.</p>
       <Audit command={command.command} />
     </Panel>
   );

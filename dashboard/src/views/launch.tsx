@@ -12,7 +12,7 @@ export function Launch() {
   const link = useConnectionState();
   const request = useRequest();
   const [logs, set_logs] = useState<{ node: string; text: string } | null>(null);
-  const off = link.is !== "open" || !!wire.hello?.read_only || request.busy;
+  const off = link.is !== "open" || !!wire.refusal("operate") || request.busy;
   const show_logs = async (node: string) => {
     const answer = await request.run("launch.logs", { node, lines: 200 });
     if (answer) set_logs({ node, text: answer.text });
@@ -38,7 +38,7 @@ export function Launch() {
   ];
   return (
     <>
-      <Head title="Launch" note="nodes started by rnet launch on this host" />
+      <Head title="Launch" changes="operate" note="nodes started by rnet launch on this host" />
       <ErrorMessage text={request.error} clear={request.clear} />
       {data ? (
         <Table label="Launched nodes" name="launch" columns={columns} rows={data.nodes} id={(n) => n.node}

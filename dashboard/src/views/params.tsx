@@ -27,7 +27,7 @@ export function Params({ name: node = "" }: { name: string }) {
   const is_dead = (node: string) => host === null && figures !== null && !running.has(node);
   return (
     <>
-      <Head title="Parameters" note={data ? units.count(data.params.length) : undefined}>
+      <Head title="Parameters" changes="operate" note={data ? units.count(data.params.length) : undefined}>
         <HostChoice host={host} set={set_host} />
         <Filter value={filter} set={set_filter} label="Filter by node or name" />
       </Head>
@@ -117,7 +117,7 @@ function useSet(param: Param) {
 function ParamRow({ param }: { param: Param }) {
   const link = useConnectionState();
   const { value, refused, set, reset } = useSet(param);
-  const off = link.is !== "open" || !!wire.hello?.read_only || !!param.read_only;
+  const off = link.is !== "open" || !!wire.refusal("operate") || !!param.read_only;
   const id = `param ${param.node}${param.name}`.replace(/\W+/g, "-");
   const range = param.min != null || param.max != null ? `${param.min ?? "–∞"} to ${param.max ?? "∞"}${param.unit ? ` ${param.unit}` : ""}` : null;
   const changed = param.declared !== false && param.is_default === false;

@@ -10,7 +10,7 @@ export function Record() {
   const { data, error } = useSub<RecordData>({ what: "record" });
   return (
     <>
-      <Head title="Recording" note={data?.folder ? `into ${data.folder}` : undefined} />
+      <Head title="Recording" changes="operate" note={data?.folder ? `into ${data.folder}` : undefined} />
       {!data ? <Waiting error={error} what="the recorder" /> : (
         <>
           <Recording data={data} />
@@ -28,7 +28,7 @@ function Recording({ data: { recording, folder_problem } }: { data: RecordData }
   const [topics, set_topics] = useState("");
   const [name, set_name] = useState("");
   const [done, set_done] = useState<string | null>(null);
-  const off = link.is !== "open" || !!wire.hello?.read_only || busy;
+  const off = link.is !== "open" || !!wire.refusal("operate") || busy;
   const start = async () => {
     const list = topics.split(/[\s,]+/).filter(Boolean);
     const answer = await run("record.start", name ? { topics: list, name } : { topics: list });
@@ -79,7 +79,7 @@ function BlackBox({ box }: { box: RecordData["blackbox"] }) {
   if (!box) {
     return <Panel title="Black box"><p class="empty">No black box runs. <code>rnet blackbox run --trigger death</code> keeps the last seconds in memory and writes them to a file when a trigger fires.</p></Panel>;
   }
-  const off = link.is !== "open" || !!wire.hello?.read_only || busy;
+  const off = link.is !== "open" || !!wire.refusal("operate") || busy;
   const number = (key: string) => (typeof box[key] === "number" ? (box[key] as number) : null);
   const trigger = async () => set_done(!!(await run("blackbox.trigger", { why: why || "the dashboard" })));
   const triggers = Array.isArray(box.triggers) ? (box.triggers as Json[]).map(String) : [];

@@ -46,7 +46,7 @@ export function ServicePage({ name }: { name: string }) {
   const service = data?.services.find((s) => s.service === name);
   return (
     <>
-      <Head title={name} note={service && `${service.kind} of ${service.nodes.join(", ")}`} />
+      <Head title={name} changes="operate" note={service && `${service.kind} of ${service.nodes.join(", ")}`} />
       {!data && <Waiting error={error} what="the services" />}
       {data && !service && <p class="empty">No node serves {name} now. <a href={href("services")}>All services</a></p>}
       {service && <CallPanel service={service} />}
@@ -143,7 +143,7 @@ function CallPanel({ service }: { service: Service }) {
     set_wrong(null);
     set_as_text(json);
   };
-  const off = link.is !== "open" || !!wire.hello?.read_only;
+  const off = link.is !== "open" || !!wire.refusal("operate");
   const kinds = form && !raw && (
     <span class="segments" role="group" aria-label="Input mode">
       <button aria-pressed={!as_text} onClick={() => switch_to(false)}>Form</button>
@@ -163,7 +163,6 @@ function CallPanel({ service }: { service: Service }) {
             {running && <button type="button" onClick={cancel}>Cancel</button>}
             <label class="inline">Timeout <input class="number-input" type="number" min={0.1} max={3600} step="any" value={timeout_s} onChange={(event) => set_timeout(event.currentTarget.valueAsNumber || 5)} /> s</label>
           </div>
-          {wire.hello?.read_only && <p class="note">The dashboard is read-only, so it cannot call services.</p>}
         </form>
       </Panel>
       <Panel title={<>{service.kind === "action" ? "Feedback and result" : "Reply"} <span class="dim">{service.reply ?? "raw"}</span></>}>

@@ -42,7 +42,7 @@ export function State() {
   const entry = chosen === null ? undefined : data?.entries.get(chosen);
   return (
     <>
-      <Head title="State" note={data ? units.plural(all.length + data.more, "key") : undefined}>
+      <Head title="State" changes="operate" note={data ? units.plural(all.length + data.more, "key") : undefined}>
         <HostChoice host={host} set={(host) => (set_host(host), choose(null))} />
         <Filter value={filter} set={set_filter} label="Filter by key" />
       </Head>
@@ -132,7 +132,7 @@ function EntryPanel({ entry }: { entry: StateEntry }) {
   const { busy, error, run, clear } = useRequest();
   const [typed, set_typed] = useState<string | null>(null);
   const [wrong, set_wrong] = useState<string | null>(null);
-  const off = link.is !== "open" || !!wire.hello?.read_only;
+  const off = link.is !== "open" || !!wire.refusal("operate");
   const text = typed ?? (is_text(entry.type) ? String(entry.value) : JSON.stringify(entry.value, null, typeof entry.value === "object" ? 2 : undefined));
   const save = async () => {
     let value: Json = text;
@@ -163,7 +163,6 @@ function EntryPanel({ entry }: { entry: StateEntry }) {
         <span class="buttons">
           <button class="primary" type="submit" disabled={off || busy || typed === null}>Set</button>
           {typed !== null && <button type="button" onClick={() => (set_typed(null), set_wrong(null))}>Undo</button>}
-          {wire.hello?.read_only && <span class="dim">The dashboard is read-only.</span>}
         </span>
       </form>
       <ErrorMessage text={wrong ?? error} clear={wrong ? () => set_wrong(null) : clear} />
@@ -177,7 +176,7 @@ function NewKey({ at, choose }: { at: string; choose(key: string): void }) {
   const [key, set_key] = useState("");
   const [text, set_text] = useState("");
   const [wrong, set_wrong] = useState<string | null>(null);
-  if (wire.hello?.read_only) return null;
+  if (wire.refusal("operate")) return null;
   const add = async () => {
     let value: Json = text;
     try {

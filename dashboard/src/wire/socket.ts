@@ -3,7 +3,7 @@
 // The page must never show stale data as current, so this tracks three things: whether the socket is open,
 // whether data has arrived recently, and when the next attempt to connect is.
 
-import type { Hello } from "./types";
+import { ROLES, type Hello, type Role } from "./types";
 
 export type ConnectionState =
   | { is: "connecting"; since: number; why: string | null; again_at: number | null }
@@ -108,6 +108,15 @@ export class Wire {
       this.socket.send(JSON.stringify({ id, op, ...fields }));
     });
     return { id, answer };
+  }
+
+  /** Why the server would refuse what needs this role, or null. */
+  refusal(needed: Role): string | null {
+    if (!this.hello) return null;
+    const { read_only, role, token } = this.hello;
+    if (read_only) return "The dashboard is read-only.";
+    if (ROLES.indexOf(role) >= ROLES.indexOf(needed)) return null;
+    return `The token ${token} has the role ${role}; this needs the role ${needed}.`;
   }
 
   /** The server's wall clock, in s since 1970. */

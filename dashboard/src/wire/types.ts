@@ -1,11 +1,18 @@
 // Types of the server's messages, as in docs/design/dashboard.md. Field names are those of the protocol.
 
+/** What a token allows; each role includes those before it. */
+export const ROLES = ["look", "operate", "drive"] as const;
+export type Role = (typeof ROLES)[number];
+
 export interface Hello {
   protocol: number;
   version: string;
   domain: string;
   host: string;
   read_only: boolean;
+  /** The name of the page's token; null without tokens, or with the token of the command line. */
+  token: string | null;
+  role: Role;
   limits: Record<string, number>;
 }
 

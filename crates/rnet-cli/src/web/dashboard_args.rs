@@ -8,8 +8,9 @@ use crate::shared_args::ServeArgs;
 
 /// Serve a web dashboard to inspect and control the domain
 ///
-/// The page is built into this program. To reach it from other computers (--bind), a token and TLS are required; an
-/// SSH tunnel (`ssh -L 8420:127.0.0.1:8420 ROBOT`) needs neither. Also serves /metrics and /healthz.
+/// The page is built into this program. To reach it from other computers (--bind), TLS and a token are required, both
+/// from `rnet keys`; an SSH tunnel (`ssh -L 8420:127.0.0.1:8420 ROBOT`) needs neither. Also serves /metrics and
+/// /healthz.
 #[derive(Debug, Args)]
 pub struct DashboardArgs {
     /// The port; 0 selects any free port
@@ -20,7 +21,7 @@ pub struct DashboardArgs {
     /// Additional host name by which browsers reach the page, such as robot.local
     #[arg(long = "name", value_name = "NAME")]
     pub names: Vec<String>,
-    /// Token that browsers must present [env: RNET_DASHBOARD_TOKEN]; other users of this computer can see it in
+    /// Token that browsers may present [env: RNET_DASHBOARD_TOKEN]; other users of this computer can see it in
     /// process lists
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
     pub token: Option<String>,

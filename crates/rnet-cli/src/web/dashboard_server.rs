@@ -1,18 +1,19 @@
 //! `rnet dashboard`: runs the library's server with this program's arguments and signals.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rnet::inspect::Location;
-use rnet_dashboard::{Access, Dashboard, DashboardError, Options};
+use rnet_dashboard::{Dashboard, DashboardError, Options};
 use serde_json::json;
 
+use super::access::access_failure;
 use super::dashboard_args::DashboardArgs;
-use super::foxglove_server::{self as foxglove, FoxgloveServer};
-use crate::context::Context;
+use super::foxglove_server::FoxgloveServer;
+use crate::context::{Context, print_note};
 use crate::failure::{Failure, Outcome};
 use crate::{launch, signal};
+use rnet_format::text::escape_controls;
 
 /// A signal ends the sleep sooner.
 const SLEEP_TIME: Duration = Duration::from_secs(3600);
@@ -20,7 +21,7 @@ const SLEEP_TIME: Duration = Duration::from_secs(3600);
 fn failure(error: DashboardError) -> Failure {
     match error {
         DashboardError::Rnet(error) => error.into(),
-        DashboardError::Access(_) => Failure::Usage(error.to_string()),
+        DashboardError::Access(error) => access_failure(error),
         DashboardError::Listen { .. } => {
             Failure::Failed(format!("{error}; use --port 0 for any free port"))
         }
@@ -32,8 +33,9 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     let location = context.existing_location()?;
     let domain = location.id().to_string();
     let mut options = Options::new(location.clone(), args.port);
-    options.access = access(&args)?;
-    options.read_only = args.read_only;
+    options.access = args.serve.access(args.port, token(&args), args.read_only)?;
+    options.names.clone_from(&args.names);
+    options.on_event = Arc::new(|text| print_note(&escape_controls(text)));
     options.recordings = Some(args.recordings.clone().unwrap_or_else(|| ".".into()));
     // Without `--recordings`, a missing folder is no error here: the page reports it.
     if args.recordings.is_some() {
@@ -41,7 +43,6 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     }
     let keeper = launch::keeper_command_factory(context.global());
     options.keeper = Some(Arc::new(keeper));
-    let has_token = options.access.token.is_some();
     let dashboard = Dashboard::start(options).map_err(failure)?;
     let viewers = args.foxglove.map(|port| start_foxglove(location, &args, port)).transpose()?;
     let url = dashboard.url();
@@ -53,7 +54,7 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
         context.json_line(&document)?;
         context.flush()?;
     }
-    let asks = if has_token { " (requires the token)" } else { "" };
+    let asks = if dashboard.requires_token() { " (requires a token)" } else { "" };
     context.eprintln(format_args!("dashboard of domain {domain}: {url}{asks}"));
     if let Some(viewers) = viewers {
         context.eprintln(format_args!("viewers of the Foxglove protocol: {}", viewers.url()));
@@ -73,23 +74,15 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
 
 /// The Foxglove server, with the same access rules as the dashboard.
 fn start_foxglove(location: Location, args: &DashboardArgs, port: u16) -> Outcome<FoxgloveServer> {
-    let mut options = foxglove::options(location, &args.serve, port)?;
-    options.token = token(args)?;
-    options.read_only = args.read_only;
+    let mut options = rnet_foxglove::Options::new(location);
+    options.access = args.serve.access(port, token(args), args.read_only)?;
     options.origins.clone_from(&args.origins);
     FoxgloveServer::start(options)
 }
 
-fn access(args: &DashboardArgs) -> Outcome<Access> {
-    let tls = args.serve.tls()?;
-    let address = SocketAddr::new(args.serve.bind, args.port);
-    Ok(Access { address, names: args.names.clone(), token: token(args)?, tls })
-}
-
-fn token(args: &DashboardArgs) -> Outcome<Option<String>> {
+/// The token of `--token` or of the environment. `--token-file` replaces the latter.
+fn token(args: &DashboardArgs) -> Option<String> {
     let set = || std::env::var("RNET_DASHBOARD_TOKEN").ok().filter(|token| !token.is_empty());
-    match &args.token {
-        Some(token) => Ok(Some(token.clone())),
-        None => Ok(args.serve.token()?.or_else(set)),
-    }
+    let no_file = args.serve.token_file.is_none();
+    args.token.clone().or_else(|| no_file.then(set).flatten())
 }

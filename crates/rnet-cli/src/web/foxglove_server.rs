@@ -1,18 +1,16 @@
 //! `rnet foxglove`: a server of the Foxglove WebSocket protocol.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use rnet::inspect::Location;
 use rnet_foxglove::{FoxgloveError, Options, ServerHandle, serve};
 use serde_json::json;
 
+use super::access::access_failure;
 use super::foxglove_args::{DEFAULT_PORT, FoxgloveArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::shared_args::ServeArgs;
 use crate::signal;
 use rnet_format::text::escape_controls;
 
@@ -27,15 +25,14 @@ const _: () = assert!(DEFAULT_PORT == rnet_foxglove::DEFAULT_PORT);
 pub struct FoxgloveServer {
     server: ServerHandle,
     messages: Receiver<String>,
-    scheme: &'static str,
 }
 
 pub fn run(context: &mut Context, args: &FoxgloveArgs) -> Outcome {
-    let mut options = options(context.existing_location()?, &args.serve, args.port)?;
+    let mut options = Options::new(context.existing_location()?);
+    options.access = args.serve.access(args.port, None, args.read_only)?;
     options.recording.clone_from(&args.file);
     options.paused = args.paused;
     options.origins.clone_from(&args.origins);
-    options.read_only = args.read_only;
     options.include_internal = args.all;
     let viewers = FoxgloveServer::start(options)?;
     let url = viewers.url();
@@ -47,33 +44,22 @@ pub fn run(context: &mut Context, args: &FoxgloveArgs) -> Outcome {
     viewers.run_until_stopped(context)
 }
 
-/// The common options of both commands that serve viewers.
-pub fn options(location: Location, args: &ServeArgs, port: u16) -> Outcome<Options> {
-    let mut options = Options::new(location);
-    options.listen = SocketAddr::new(args.bind, port);
-    options.token = args.token()?;
-    options.tls = args.tls()?;
-    Ok(options)
-}
-
 impl FoxgloveServer {
     pub fn start(mut options: Options) -> Outcome<FoxgloveServer> {
         let (sender, messages) = sync_channel::<String>(MAX_QUEUED_MESSAGES);
         // Messages beyond the queue are dropped: a flood of clients must not block the server.
         options.on_event = Arc::new(move |text| drop(sender.try_send(text.to_owned())));
-        let scheme = if options.tls.is_some() { "wss" } else { "ws" };
         let server = serve(options).map_err(|error| match error {
-            FoxgloveError::Access(_) | FoxgloveError::Origin(_) => {
-                Failure::Usage(error.to_string())
-            }
+            FoxgloveError::Access(error) => access_failure(error),
+            FoxgloveError::Origin(_) => Failure::Usage(error.to_string()),
             error => Failure::Failed(error.to_string()),
         })?;
-        Ok(FoxgloveServer { server, messages, scheme })
+        Ok(FoxgloveServer { server, messages })
     }
 
     /// The URL for viewers.
     pub fn url(&self) -> String {
-        format!("{}://{}", self.scheme, self.server.addr())
+        self.server.url()
     }
 
     /// Prints the server's messages until a stop is requested.

@@ -79,12 +79,44 @@ fn foxglove_clients_are_accepted_on_request() {
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
 }
 
+/// The first line of a dashboard's `--json`, with the keys file of the environment.
+fn urls(env: &TestEnv, keys: &std::path::Path, args: &[&str]) -> serde_json::Value {
+    let mut command = env.command();
+    command.env("RNET_KEYS", keys).args(["dashboard", "--port", "0", "--foxglove", "0", "--json"]);
+    let mut child = command.args(args).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    child.wait().unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+#[test]
+fn keys_file_of_this_host_protects_addresses_of_other_computers_alone() {
+    let env = TestEnv::new();
+    let keys = env.dir.join("keys.pem");
+    let (mut authority, _) = rnet_keys::Authority::init(&env.dir.join("authority")).unwrap();
+    let (name, rights, addresses) = ("robot".to_owned(), rnet_keys::Rights::all(), Vec::new());
+    let request = rnet_keys::HostRequest { name, rights, days: 1, addresses };
+    authority.add_host(&request, &keys).unwrap();
+    rnet_keys::add_token(&keys, "tablet", rnet_keys::Role::Look, None).unwrap();
+    let open = urls(&env, &keys, &["--bind", "0.0.0.0"]);
+    assert!(open["url"].as_str().unwrap().starts_with("https://robot.local:"), "{open}");
+    assert!(open["foxglove"].as_str().unwrap().starts_with("wss://"), "{open}");
+    let local = urls(&env, &keys, &[]);
+    assert!(local["url"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{local}");
+    assert!(local["foxglove"].as_str().unwrap().starts_with("ws://"), "{local}");
+    let asked = urls(&env, &keys, &["--keys", keys.to_str().unwrap()]);
+    assert!(asked["url"].as_str().unwrap().starts_with("https://127.0.0.1:"), "{asked}");
+}
+
 #[test]
 fn beyond_this_computer_it_is_refused_without_a_token_and_tls() {
     let env = TestEnv::new();
     let ran = rnet!(env, "dashboard", "--bind", "0.0.0.0");
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(ran.stderr.contains("a token (--token-file) and TLS (--tls-cert"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("a token and TLS (rnet keys, or --token-file"), "{}", ran.stderr);
     let ran = rnet!(env, "dashboard", "--token", "short");
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     assert!(ran.stderr.contains("at least 16"), "{}", ran.stderr);

@@ -1,12 +1,13 @@
 //! Download of recordings, streamed in chunks as fast as the client reads.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::stream::unfold;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use rnet_access::User;
 use tokio::task::spawn_blocking;
 
 use super::{Body, Response, Shared, answer, head, text};
@@ -26,7 +27,8 @@ impl Progress {
     }
 }
 
-pub async fn download(shared: &Shared, progress: &Progress, name: String) -> Response {
+/// Sends a recording, until the user's token ends.
+pub async fn download(shared: &Shared, progress: &Progress, user: User, name: String) -> Response {
     let Ok(place) = shared.downloads.clone().try_acquire_owned() else {
         let why =
             format!("{MAX_DOWNLOADS} downloads are running; try again when one has finished\n");
@@ -43,9 +45,13 @@ pub async fn download(shared: &Shared, progress: &Progress, name: String) -> Res
     };
     // The length is in the header already: data appended from now on is not sent.
     let progress = progress.clone();
+    let access = shared.guard.access.clone();
     let chunks = unfold((file.take(len), place), move |(mut file, place)| {
-        let progress = progress.clone();
+        let (progress, is_current) = (progress.clone(), access.is_current(&user));
         async move {
+            if !is_current {
+                return Some((Err(ErrorKind::PermissionDenied.into()), (file, place)));
+            }
             progress.0.fetch_add(1, Ordering::Relaxed);
             let read = spawn_blocking(move || {
                 let mut chunk = vec![0; CHUNK_LEN_BYTES];

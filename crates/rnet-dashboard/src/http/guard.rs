@@ -1,21 +1,20 @@
 //! Access control: rejects pages of other sites, rebound names, and clients without the token.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN};
-use rnet_access::tokens_match;
-
-use crate::options::Access;
+use rnet_access::{Access, Denied, User};
 
 /// Checks requests before anything else.
 pub struct AccessGuard {
-    /// Host names that are accepted, in lower case.
+    pub access: Arc<Access>,
+    /// Host names that are accepted.
     names: Vec<String>,
     /// Whether it listens on loopback only.
     is_local: bool,
     scheme: &'static str,
-    token: Option<String>,
     cookie: String,
 }
 
@@ -23,16 +22,26 @@ type Verdict = Result<(), (StatusCode, &'static str)>;
 
 impl AccessGuard {
     /// The guard of a server that listens on this port.
-    pub fn new(access: &Access, port: u16) -> AccessGuard {
-        let names = access.names.iter().map(|name| name.to_ascii_lowercase());
+    pub fn new(access: Arc<Access>, names: &[String], port: u16) -> AccessGuard {
+        let certified = access.host().map(|host| [format!("{host}.local"), host.to_owned()]);
+        let names = names.iter().cloned().chain(certified.into_iter().flatten());
         AccessGuard {
             names: names.chain(["localhost".to_owned()]).collect(),
-            is_local: access.address.ip().is_loopback(),
-            scheme: access.scheme(),
-            token: access.token.clone(),
+            is_local: access.options().address.ip().is_loopback(),
+            scheme: if access.has_tls() { "https" } else { "http" },
             // Browsers send cookies to all ports of a host.
             cookie: format!("rnet_dashboard_{port}"),
+            access,
         }
+    }
+
+    /// URL for a browser, without a token.
+    pub fn url(&self, address: SocketAddr) -> String {
+        let name = match self.names.as_slice() {
+            [name, _, ..] if !self.is_local => format!("{name}:{}", address.port()),
+            _ => address.to_string(),
+        };
+        format!("{}://{name}/", self.scheme)
     }
 
     /// Whether a request may be processed.
@@ -99,40 +108,37 @@ impl AccessGuard {
         }
     }
 
-    /// Whether the client has the token, if one is required.
-    pub fn is_authenticated(&self, headers: &HeaderMap) -> bool {
-        let Some(token) = &self.token else { return true };
+    /// The user of a request, by its bearer token or its session.
+    pub fn user(&self, peer: IpAddr, headers: &HeaderMap) -> Result<User, Denied> {
         let text = |name: HeaderName| headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
         let bearers = text(AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
         let cookies = text(COOKIE).flat_map(|value| value.split(';'));
         let cookies = cookies.filter_map(|pair| pair.trim().split_once('='));
         let sessions = cookies.filter(|(name, _)| *name == self.cookie).map(|(_, value)| value);
-        bearers.chain(sessions).any(|given| tokens_match(given.trim(), token))
+        self.access.user(peer, bearers.chain(sessions).map(str::trim))
     }
 
     /// The session cookie for a correct token.
-    pub fn session(&self, given: &str) -> Option<String> {
-        let token = self.token.as_ref()?;
+    pub fn session(&self, token: &str) -> String {
         let secure = if self.scheme == "https" { "; Secure" } else { "" };
-        tokens_match(given, token)
-            .then(|| format!("{}={token}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie))
+        format!("{}={token}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::SocketAddr;
+    use rnet_access::AccessOptions;
 
-    fn guard(address: [u8; 4], token: Option<&str>) -> AccessGuard {
-        let address = SocketAddr::from((address, 0));
-        let (names, token) = (vec!["Robot.local".to_owned()], token.map(str::to_owned));
-        AccessGuard::new(&Access { address, names, token, tls: None }, 8420)
+    fn guard(is_local: bool) -> AccessGuard {
+        let access = Access::new(AccessOptions::local(0), Arc::new(|_| {})).unwrap();
+        let names = ["Robot.local".to_owned()];
+        AccessGuard { is_local, ..AccessGuard::new(Arc::new(access), &names, 8420) }
     }
 
     #[test]
     fn rejects_host_names_that_can_be_rebound() {
-        let local = guard([127, 0, 0, 1], None);
+        let local = guard(true);
         for host in [
             "localhost",
             "localhost:8420",
@@ -159,7 +165,7 @@ mod tests {
         ] {
             assert!(!local.is_own_host(host), "{host}");
         }
-        let wide = guard([0, 0, 0, 0], None);
+        let wide = guard(false);
         assert!(wide.is_own_host("192.168.1.5:8420") && wide.is_own_host("robot.local"));
         assert!(!wide.is_own_host("evil.example"));
     }

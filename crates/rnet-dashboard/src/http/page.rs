@@ -53,7 +53,7 @@ fn fnv1a_64(bytes: &[u8]) -> u64 {
 }
 
 /// The form that asks for the token.
-pub fn login(why: &str) -> Response {
+pub fn login(status: StatusCode, why: &str) -> Response {
     let text = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">\
@@ -61,8 +61,7 @@ pub fn login(why: &str) -> Response {
          <form method=\"post\" action=\"/login\"><label>Token <input type=\"password\" name=\"token\" required \
          autofocus autocomplete=\"current-password\"></label> <button>Open the dashboard</button></form></main></body></html>\n"
     );
-    let head = head(StatusCode::UNAUTHORIZED);
-    answer(head.header(CONTENT_TYPE, "text/html; charset=utf-8"), text)
+    answer(head(status).header(CONTENT_TYPE, "text/html; charset=utf-8"), text)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod hosts;
 mod over_link;
 mod page;
 mod pictures;
+mod roles;
 mod slow_page;
 mod stop;
 mod thread_priority;

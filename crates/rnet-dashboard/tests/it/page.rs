@@ -512,7 +512,7 @@ fn read_only_rejects_changes_and_shows_everything() {
     let node = place.node("arm");
     node.state().unwrap().set("/a", 1).unwrap();
     let mut options = place.options();
-    options.read_only = true;
+    options.access.read_only = true;
     let dashboard = Dashboard::start(options).unwrap();
     let mut page = Page::open(&dashboard);
     for op in [

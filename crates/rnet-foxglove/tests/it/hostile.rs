@@ -48,7 +48,7 @@ fn accepts_allowed_origin_and_token() {
     let test_domain = TestDomain::new();
     let mut options = test_domain.options();
     options.origins = vec!["https://app.foxglove.dev".to_owned()];
-    options.token = Some("0123456789abcdef".to_owned());
+    options.access.token = Some("0123456789abcdef".to_owned());
     let server = rnet_foxglove::serve(options).unwrap();
     let origin = ("origin", "https://app.foxglove.dev");
     let shown = ("authorization", "Bearer 0123456789abcdef");
@@ -64,10 +64,10 @@ fn tls_server_rejects_plain_connections() {
     let test_domain = TestDomain::new();
     let mut options = test_domain.options();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    options.tls = Some(rnet_foxglove::Tls {
-        cert_pem: made.cert.pem().into_bytes(),
-        key_pem: made.signing_key.serialize_pem().into_bytes(),
-    });
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| test_domain.0.join(name));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    options.access.tls = Some(rnet_foxglove::TlsFiles { cert, key });
     let server = rnet_foxglove::serve(options).unwrap();
     assert!(connect(server.addr(), &[]).is_err());
     wait("the count", || server.stats().refused == 1);

@@ -371,7 +371,7 @@ fn read_only_viewer_cannot_change_anything() {
     let speed = node.param::<f64>("speed").default(1.0).declare().unwrap();
     let _plan = node.service::<[u8], [u8]>("/plan").serve(|_| Ok(Vec::new())).unwrap();
     let mut options = test_domain.options();
-    options.read_only = true;
+    options.access.read_only = true;
     let server = rnet_foxglove::serve(options).unwrap();
     let mut viewer = Viewer::of(&server);
     let info = viewer.recv_text("serverInfo", |_| true);

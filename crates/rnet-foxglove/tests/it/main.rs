@@ -7,4 +7,5 @@ mod hostile;
 mod independent;
 mod live;
 mod played;
+mod roles;
 mod util;

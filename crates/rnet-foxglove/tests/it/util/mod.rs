@@ -43,7 +43,7 @@ impl TestDomain {
 
     pub fn options(&self) -> Options {
         let mut options = Options::new(self.location());
-        options.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        options.access.address.set_port(0);
         options
     }
 
