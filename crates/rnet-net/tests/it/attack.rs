@@ -80,7 +80,10 @@ pub fn raise_limit() {
 }
 
 /// Opens [`CONNECTIONS`], and more until `is_over`. `next` makes the conversation of the connection of this
-/// number. `check` is called often, with the number of open connections. Returns how many were opened.
+/// number. `check` is called five times a second, with the number of open connections. Returns how many were
+/// opened.
+///
+/// The attacker shares the processors with its target, so it does little work itself.
 pub fn flood(
     is_over: &AtomicBool,
     mut next: impl FnMut(usize) -> Conversation,
@@ -88,17 +91,20 @@ pub fn flood(
 ) -> usize {
     let (mut open, mut opened) = (VecDeque::new(), 0);
     while opened < CONNECTIONS || !is_over.load(Ordering::Relaxed) {
-        for _ in 0..25 {
-            // Each connection of an address needs another port.
-            if let Some(attack) = (opened < 2 * CONNECTIONS).then(|| Attack::open(next(opened))) {
-                open.push_back(attack.unwrap());
-                opened += 1;
+        for _ in 0..20 {
+            for _ in 0..25 {
+                // Each connection of an address needs another port.
+                if let Some(attack) = (opened < 2 * CONNECTIONS).then(|| Attack::open(next(opened)))
+                {
+                    open.push_back(attack.unwrap());
+                    opened += 1;
+                }
             }
+            std::thread::sleep(Duration::from_millis(10)); // sleep: the rate of connections
         }
         open.retain_mut(Attack::go_on);
         open.drain(..open.len().saturating_sub(OPEN));
         check(open.len());
-        std::thread::sleep(Duration::from_millis(10)); // sleep: between two steps of the slow ones
     }
     opened
 }
