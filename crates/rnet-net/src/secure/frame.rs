@@ -13,11 +13,11 @@ pub const SEALED_HEADER_LEN: usize = PREFIX_LEN + 16;
 /// Longest text of a refusal, in bytes.
 const MAX_TEXT_LEN_BYTES: usize = 512;
 
-const HANDSHAKE: u8 = 1;
-const LINK: u8 = 2;
-const REVOCATIONS: u8 = 3;
-const NO_SESSION: u8 = 4;
-const REFUSED: u8 = 5;
+const KIND_HANDSHAKE: u8 = 1;
+const KIND_LINK: u8 = 2;
+const KIND_REVOCATIONS: u8 = 3;
+const KIND_NO_SESSION: u8 = 4;
+const KIND_REFUSED: u8 = 5;
 
 /// What a sealed frame contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct HandshakePart<'a> {
 
 impl HandshakePart<'_> {
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = prefix(HANDSHAKE);
+        let mut out = prefix(KIND_HANDSHAKE);
         out.extend(self.attempt.to_le_bytes());
         out.extend(self.term.to_le_bytes());
         out.push(u8::from(self.from_client));
@@ -87,8 +87,8 @@ fn prefix(kind: u8) -> Vec<u8> {
 /// The header of a sealed frame.
 pub fn sealed_header(content: Content, session: u64, counter: u64) -> [u8; SEALED_HEADER_LEN] {
     let kind = match content {
-        Content::Link => LINK,
-        Content::Revocations => REVOCATIONS,
+        Content::Link => KIND_LINK,
+        Content::Revocations => KIND_REVOCATIONS,
     };
     let [magic, more] = MAGIC.to_le_bytes();
     let mut header = [0; SEALED_HEADER_LEN];
@@ -100,7 +100,7 @@ pub fn sealed_header(content: Content, session: u64, counter: u64) -> [u8; SEALE
 
 /// A request for another handshake.
 pub fn no_session(session: u64) -> Vec<u8> {
-    let mut out = prefix(NO_SESSION);
+    let mut out = prefix(KIND_NO_SESSION);
     out.extend(session.to_le_bytes());
     out
 }
@@ -111,7 +111,7 @@ pub fn refused(text: &str) -> Vec<u8> {
     while !text.is_char_boundary(len) {
         len -= 1;
     }
-    let mut out = prefix(REFUSED);
+    let mut out = prefix(KIND_REFUSED);
     out.extend(&text.as_bytes()[..len]);
     out
 }
@@ -124,7 +124,7 @@ impl<'a> SecureFrame<'a> {
             return None;
         }
         let content = match prefix[3] {
-            HANDSHAKE => {
+            KIND_HANDSHAKE => {
                 let (attempt, rest) = rest.split_first_chunk()?;
                 let (term, rest) = rest.split_first_chunk()?;
                 let (&[from_client, number], bytes) = rest.split_first_chunk()?;
@@ -136,14 +136,14 @@ impl<'a> SecureFrame<'a> {
                     bytes,
                 }));
             }
-            NO_SESSION => {
+            KIND_NO_SESSION => {
                 return Some(SecureFrame::NoSession(u64::from_le_bytes(rest.try_into().ok()?)));
             }
-            REFUSED if rest.len() <= MAX_TEXT_LEN_BYTES => {
+            KIND_REFUSED if rest.len() <= MAX_TEXT_LEN_BYTES => {
                 return Some(SecureFrame::Refused(std::str::from_utf8(rest).ok()?));
             }
-            LINK => Content::Link,
-            REVOCATIONS => Content::Revocations,
+            KIND_LINK => Content::Link,
+            KIND_REVOCATIONS => Content::Revocations,
             _ => return None,
         };
         let (header, sealed) = frame.split_first_chunk::<SEALED_HEADER_LEN>()?;

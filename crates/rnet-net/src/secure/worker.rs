@@ -17,7 +17,7 @@ use super::watched_file::WatchedFile;
 use super::{Item, Shared};
 
 /// The interval between two looks at the revocation list, the dates and what is to be repeated.
-const TICK: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// The first time after which an unanswered handshake is repeated; each later one is twice as long.
 const FIRST_TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_TIMEOUT: Duration = Duration::from_secs(4);
@@ -48,8 +48,8 @@ pub struct Worker {
     reported: BTreeMap<(HostId, u64), Arc<HostCertificate>>,
     handshakes: Vec<Handshake>,
     attempts: HashMap<HostId, Attempts>,
-    /// When each host was asked for a handshake, or told that it is refused.
-    told: HashMap<HostId, Instant>,
+    /// When each host was last sent an answer, or its frame reported.
+    answered: HashMap<HostId, Instant>,
     /// Hosts that want another handshake, of which this host is the client.
     wanted: HashSet<HostId>,
     /// Replaced sessions and those of absent links, and since when.
@@ -73,7 +73,7 @@ impl Worker {
             reported: BTreeMap::new(),
             handshakes: Vec::new(),
             attempts: HashMap::new(),
-            told: HashMap::new(),
+            answered: HashMap::new(),
             wanted: HashSet::new(),
             ending: HashMap::new(),
         }
@@ -87,7 +87,9 @@ impl Worker {
                 let (mut waiting, _) = self
                     .shared
                     .changed
-                    .wait_timeout_while(waiting, TICK, |of| of.items.is_empty() && !of.is_closed)
+                    .wait_timeout_while(waiting, CHECK_INTERVAL, |of| {
+                        of.items.is_empty() && !of.is_closed
+                    })
                     .unwrap_or_else(PoisonError::into_inner);
                 if waiting.is_closed {
                     return;
@@ -97,7 +99,7 @@ impl Worker {
             for item in items {
                 self.handle(item);
             }
-            if looked.elapsed() >= TICK {
+            if looked.elapsed() >= CHECK_INTERVAL {
                 looked = Instant::now();
                 self.look_at_revocations();
                 self.end_sessions();
@@ -131,7 +133,7 @@ impl Worker {
                 if self.is_client_of(host) {
                     self.wanted.insert(host);
                 } else {
-                    self.tell(host, no_session(session));
+                    self.answer(host, no_session(session));
                 }
             }
             Item::NoSession(host) => {
@@ -150,7 +152,7 @@ impl Worker {
             }
             Item::Revocations(host, list) => self.receive_revocations(host, &list),
             Item::Plain(host) => {
-                if self.is_told(host) {
+                if self.was_just_answered(host) {
                     return;
                 }
                 let text = "it sends without keys, and this host has some: give it keys too (`rnet keys add-host NAME` on \
@@ -178,24 +180,24 @@ impl Worker {
         let _ = self.shared.send(Lane::Urgent, to, frame);
     }
 
-    /// Whether this host was told something within the last second; if not, it counts as told now.
-    fn is_told(&mut self, host: HostId) -> bool {
-        if self.told.get(&host).is_some_and(|at| at.elapsed() < ASK_INTERVAL) {
+    /// Whether this host was answered within the last second; if not, it counts as answered now.
+    fn was_just_answered(&mut self, host: HostId) -> bool {
+        if self.answered.get(&host).is_some_and(|at| at.elapsed() < ASK_INTERVAL) {
             return true;
         }
-        if self.told.len() >= MAX_REMEMBERED {
-            self.told.retain(|_, at| at.elapsed() < ASK_INTERVAL);
+        if self.answered.len() >= MAX_REMEMBERED {
+            self.answered.retain(|_, at| at.elapsed() < ASK_INTERVAL);
         }
-        if self.told.len() >= MAX_REMEMBERED {
+        if self.answered.len() >= MAX_REMEMBERED {
             return true;
         }
-        self.told.insert(host, Instant::now());
+        self.answered.insert(host, Instant::now());
         false
     }
 
     /// Sends a frame that must not answer each frame of a hostile sender.
-    fn tell(&mut self, host: HostId, frame: Vec<u8>) {
-        if !self.is_told(host) {
+    fn answer(&mut self, host: HostId, frame: Vec<u8>) {
+        if !self.was_just_answered(host) {
             self.send(host, frame);
         }
     }

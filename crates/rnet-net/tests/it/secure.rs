@@ -93,9 +93,9 @@ impl Transport for Port {
     }
 }
 
-/// What a link was told.
+/// What a link was notified of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Told {
+enum Notice {
     Frame(Lane, HostId, Vec<u8>),
     Up(Presence),
     Down(Presence),
@@ -104,32 +104,32 @@ enum Told {
 }
 
 #[derive(Default)]
-struct Recorder(Mutex<Vec<Told>>);
+struct Recorder(Mutex<Vec<Notice>>);
 
 impl Recorder {
-    fn tell(&self, what: Told) {
+    fn add(&self, what: Notice) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
-    fn all(&self) -> Vec<Told> {
+    fn all(&self) -> Vec<Notice> {
         self.0.lock().unwrap().clone()
     }
 
-    fn has(&self, what: &Told) -> bool {
+    fn has(&self, what: &Notice) -> bool {
         self.all().contains(what)
     }
 
     fn refusals(&self) -> Vec<String> {
-        let text = |told| match told {
-            Told::Refused(_, text) | Told::KeyProblem(text) => Some(text),
+        let text = |notices| match notices {
+            Notice::Refused(_, text) | Notice::KeyProblem(text) => Some(text),
             _ => None,
         };
         self.all().into_iter().filter_map(text).collect()
     }
 
     fn frames(&self) -> Vec<Vec<u8>> {
-        let bytes = |told| match told {
-            Told::Frame(_, _, bytes) => Some(bytes),
+        let bytes = |notices| match notices {
+            Notice::Frame(_, _, bytes) => Some(bytes),
             _ => None,
         };
         self.all().into_iter().filter_map(bytes).collect()
@@ -138,23 +138,23 @@ impl Recorder {
 
 impl Sink for Recorder {
     fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
-        self.tell(Told::Frame(lane, from, frame.to_vec()));
+        self.add(Notice::Frame(lane, from, frame.to_vec()));
     }
 
     fn on_up(&self, presence: Presence) {
-        self.tell(Told::Up(presence));
+        self.add(Notice::Up(presence));
     }
 
     fn on_down(&self, presence: Presence) {
-        self.tell(Told::Down(presence));
+        self.add(Notice::Down(presence));
     }
 
     fn on_refused(&self, host: HostId, why: &str) {
-        self.tell(Told::Refused(host, why.to_owned()));
+        self.add(Notice::Refused(host, why.to_owned()));
     }
 
     fn on_key_problem(&self, what: &str) {
-        self.tell(Told::KeyProblem(what.to_owned()));
+        self.add(Notice::KeyProblem(what.to_owned()));
     }
 }
 
@@ -198,18 +198,19 @@ impl Keys {
 /// A link with keys, without anything above it.
 struct Host {
     presence: Presence,
-    told: Arc<Recorder>,
+    notices: Arc<Recorder>,
     network: Arc<SecureNetwork>,
 }
 
 impl Host {
     fn join(wire: &Arc<Wire>, id: u64, term: u64, keys: &Path) -> Host {
-        let (presence, told) = (Presence { host: HostId(id), term }, Arc::new(Recorder::default()));
+        let (presence, notices) =
+            (Presence { host: HostId(id), term }, Arc::new(Recorder::default()));
         let network =
-            SecureNetwork::open(keys, presence, &DomainId::default(), told.clone(), |sink| {
+            SecureNetwork::open(keys, presence, &DomainId::default(), notices.clone(), |sink| {
                 Ok(wire.join(presence, sink))
             });
-        Host { presence, told, network: network.unwrap() }
+        Host { presence, notices, network: network.unwrap() }
     }
 
     fn id(&self) -> HostId {
@@ -223,7 +224,7 @@ impl Host {
     }
 
     fn sees(&self, other: &Host) -> bool {
-        self.network.identity(other.id()).is_some() && self.told.has(&Told::Up(other.presence))
+        self.network.identity(other.id()).is_some() && self.notices.has(&Notice::Up(other.presence))
     }
 }
 
@@ -246,10 +247,10 @@ fn hosts_of_one_authority_exchange_sealed_frames() {
     for lane in [Lane::Urgent, Lane::Bulk] {
         robot.send(lane, &laptop, b"a secret");
         laptop.send(lane, &robot, b"an answer");
-        let expected = Told::Frame(lane, robot.id(), framed(b"a secret"));
-        eventually("it arrives", || laptop.told.has(&expected));
-        let expected = Told::Frame(lane, laptop.id(), framed(b"an answer"));
-        eventually("it arrives", || robot.told.has(&expected));
+        let expected = Notice::Frame(lane, robot.id(), framed(b"a secret"));
+        eventually("it arrives", || laptop.notices.has(&expected));
+        let expected = Notice::Frame(lane, laptop.id(), framed(b"an answer"));
+        eventually("it arrives", || robot.notices.has(&expected));
     }
     let is_visible = |frame: &Sent| frame.bytes.windows(8).any(|part| part == b"a secret");
     assert!(!wire.sent().iter().any(is_visible));
@@ -257,7 +258,7 @@ fn hosts_of_one_authority_exchange_sealed_frames() {
     robot.send(Lane::Bulk, &laptop, b"a secret");
     let sealed: Vec<Sent> = wire.sent().into_iter().filter(|of| of.lane == Lane::Bulk).collect();
     assert_ne!(sealed[0].bytes[20..], sealed.last().unwrap().bytes[20..]);
-    assert_eq!(robot.told.refusals(), Vec::<String>::new());
+    assert_eq!(robot.notices.refusals(), Vec::<String>::new());
 }
 
 #[test]
@@ -270,7 +271,7 @@ fn replayed_changed_and_forged_frames_do_not_arrive() {
     both_see(&robot, &insider);
     both_see(&laptop, &insider);
     robot.send(Lane::Bulk, &laptop, b"once");
-    eventually("it arrives", || laptop.told.frames().len() == 1);
+    eventually("it arrives", || laptop.notices.frames().len() == 1);
     let original = wire.sent().into_iter().rfind(|of| of.lane == Lane::Bulk).unwrap();
     // Again, on the other lane, as another host, and to another host.
     wire.deliver(&original);
@@ -279,7 +280,7 @@ fn replayed_changed_and_forged_frames_do_not_arrive() {
     wire.deliver(&Sent { to: insider.id(), ..original.clone() });
     // Each byte changed, and each length, with a number that is still accepted.
     robot.send(Lane::Urgent, &laptop, b"x");
-    eventually("it arrives", || laptop.told.frames().len() == 2);
+    eventually("it arrives", || laptop.notices.frames().len() == 2);
     *wire.to_lose.lock().unwrap() = 1;
     robot.send(Lane::Bulk, &laptop, b"lost");
     let mut next = original.clone();
@@ -294,16 +295,16 @@ fn replayed_changed_and_forged_frames_do_not_arrive() {
     // Plain frames, and those that the insider seals for its own session.
     wire.deliver(&Sent { bytes: framed(b"plain"), ..original.clone() });
     insider.send(Lane::Bulk, &laptop, b"of the insider");
-    eventually("it arrives", || laptop.told.frames().len() == 3);
+    eventually("it arrives", || laptop.notices.frames().len() == 3);
     let sealed = wire.sent().into_iter().rfind(|of| of.from == insider.id()).unwrap();
     wire.deliver(&Sent { from: robot.id(), ..sealed });
     std::thread::sleep(QUIET); // sleep: nothing more may arrive
     let expected = [&b"once"[..], b"x", b"of the insider"].map(framed);
-    assert_eq!(laptop.told.frames(), expected);
-    assert_eq!(insider.told.frames(), Vec::<Vec<u8>>::new());
+    assert_eq!(laptop.notices.frames(), expected);
+    assert_eq!(insider.notices.frames(), Vec::<Vec<u8>>::new());
     // The sessions live on.
     robot.send(Lane::Bulk, &laptop, b"still");
-    eventually("it arrives", || laptop.told.frames().contains(&framed(b"still")));
+    eventually("it arrives", || laptop.notices.frames().contains(&framed(b"still")));
 }
 
 #[test]
@@ -313,7 +314,7 @@ fn a_host_of_another_authority_is_refused_and_both_say_so() {
         let robot = Host::join(&wire, id, 1, &keys.host("robot"));
         let stranger = Host::join(&wire, of_stranger, 1, &foreign.host("stranger"));
         let says =
-            |host: &Host, word: &str| host.told.refusals().iter().any(|of| of.contains(word));
+            |host: &Host, word: &str| host.notices.refusals().iter().any(|of| of.contains(word));
         eventually("the robot says who and why", || {
             says(&robot, "stranger") && says(&robot, "authority")
         });
@@ -329,14 +330,14 @@ fn a_host_of_another_authority_is_refused_and_both_say_so() {
 fn a_host_without_keys_is_refused() {
     let (wire, keys) = (Arc::new(Wire::default()), Keys::new());
     let robot = Host::join(&wire, 1, 1, &keys.host("robot"));
-    let (told, own) = (Arc::new(Recorder::default()), Presence { host: HostId(2), term: 1 });
-    let plain = wire.join(own, told.clone());
+    let (notices, own) = (Arc::new(Recorder::default()), Presence { host: HostId(2), term: 1 });
+    let plain = wire.join(own, notices.clone());
     plain.send(Lane::Urgent, robot.id(), framed(b"hello").into()).unwrap();
     eventually("the robot says why", || {
-        robot.told.refusals().iter().any(|of| of.contains("rnet keys add-host"))
+        robot.notices.refusals().iter().any(|of| of.contains("rnet keys add-host"))
     });
-    assert_eq!(robot.told.frames(), Vec::<Vec<u8>>::new());
-    assert!(!robot.told.has(&Told::Up(own)));
+    assert_eq!(robot.notices.frames(), Vec::<Vec<u8>>::new());
+    assert!(!robot.notices.has(&Notice::Up(own)));
 }
 
 #[test]
@@ -362,7 +363,7 @@ fn a_link_that_has_lost_its_sessions_gets_others() {
         both_see(&robot, &laptop);
         eventually("frames of the new session arrive", || {
             robot.send(Lane::Bulk, &laptop, b"again");
-            !laptop.told.frames().is_empty()
+            !laptop.notices.frames().is_empty()
         });
         wire.sinks.write().unwrap().clear();
     }
@@ -390,10 +391,10 @@ fn a_request_for_another_handshake_interrupts_nothing() {
         std::thread::sleep(Duration::from_millis(5)); // sleep: interval of the messages
         parts() >= before + 6
     });
-    eventually("all have arrived", || laptop.told.frames().len() == number as usize);
-    let ups = robot.told.all().iter().filter(|told| matches!(told, Told::Up(_))).count();
+    eventually("all have arrived", || laptop.notices.frames().len() == number as usize);
+    let ups = robot.notices.all().iter().filter(|notices| matches!(notices, Notice::Up(_))).count();
     assert_eq!(ups, 1);
-    assert!(!robot.told.all().iter().any(|told| matches!(told, Told::Down(_))));
+    assert!(!robot.notices.all().iter().any(|notices| matches!(notices, Notice::Down(_))));
     // A thousand requests do not make a thousand handshakes.
     let before = parts();
     for _ in 0..1000 {
@@ -421,20 +422,22 @@ fn a_revoked_host_is_out_everywhere() {
     keys.revoke("laptop", &robot_keys);
     for host in [&robot, &arm] {
         eventually("the others end their sessions with it", || {
-            host.told.has(&Told::Down(laptop.presence))
+            host.notices.has(&Notice::Down(laptop.presence))
                 && !host.network.identity(laptop.id()).is_some()
         });
         eventually("and say why", || {
-            host.told.refusals().iter().any(|of| of.contains("laptop") && of.contains("revoked"))
+            host.notices.refusals().iter().any(|of| of.contains("laptop") && of.contains("revoked"))
         });
     }
-    eventually("it learns why", || laptop.told.refusals().iter().any(|of| of.contains("revoked")));
+    eventually("it learns why", || {
+        laptop.notices.refusals().iter().any(|of| of.contains("revoked"))
+    });
     laptop.send(Lane::Bulk, &arm, b"still here");
     arm.send(Lane::Bulk, &laptop, b"secret");
     robot.send(Lane::Bulk, &arm, b"goes on");
-    eventually("the others go on", || arm.told.frames() == [framed(b"goes on")]);
-    assert!(laptop.told.frames().is_empty());
-    assert!(robot.sees(&arm) && !robot.told.has(&Told::Down(arm.presence)));
+    eventually("the others go on", || arm.notices.frames() == [framed(b"goes on")]);
+    assert!(laptop.notices.frames().is_empty());
+    assert!(robot.sees(&arm) && !robot.notices.has(&Notice::Down(arm.presence)));
     // Also for a host that comes later and was away.
     let camera = Host::join(&wire, 4, 1, &keys.host("camera"));
     both_see(&camera, &arm);
@@ -464,11 +467,11 @@ fn the_number_of_a_host_cannot_be_taken() {
     eventually("the robot refuses it", || {
         relay();
         std::thread::sleep(Duration::from_millis(20)); // sleep: interval between two checks
-        robot.told.refusals().iter().any(|of| of.contains("other uses the number"))
+        robot.notices.refusals().iter().any(|of| of.contains("other uses the number"))
     });
     assert_eq!(robot.network.identity(laptop.id()).unwrap().name, "laptop");
     robot.send(Lane::Bulk, &laptop, b"for the laptop");
-    eventually("the session lives on", || laptop.told.frames() == [framed(b"for the laptop")]);
+    eventually("the session lives on", || laptop.notices.frames() == [framed(b"for the laptop")]);
 }
 
 /// Delivers what it receives on another network.
