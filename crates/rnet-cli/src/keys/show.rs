@@ -107,9 +107,10 @@ pub fn export(context: &mut Context, args: &ExportArgs) -> Outcome {
     };
     let text = match args.revocations {
         false => certificate,
-        true => list.map_err(failed)?.pem().ok_or_else(|| {
-            Failure::Failed("no certificate has been revoked yet".to_owned())
-        })?,
+        true => list
+            .map_err(failed)?
+            .pem()
+            .ok_or_else(|| Failure::Failed("no certificate has been revoked yet".to_owned()))?,
     };
     if context.json() && args.output.is_none() {
         return context.document(&json!({"pem": text}));
