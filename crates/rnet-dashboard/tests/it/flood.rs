@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rnet_dashboard::{Dashboard, Tls};
+use rnet_dashboard::{Dashboard, TlsFiles};
 use serde_json::json;
 
 use crate::attack::{
@@ -88,10 +88,10 @@ fn half_open_tls_handshakes_time_out() {
     let place = TestDomain::new();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let mut options = place.options();
-    options.access.tls = Some(Tls {
-        cert_pem: made.cert.pem().into_bytes(),
-        key_pem: made.signing_key.serialize_pem().into_bytes(),
-    });
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| place.dir.join(name));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    options.access.tls = Some(TlsFiles { cert, key });
     let dashboard = Dashboard::start(options).unwrap();
     for part in [&[][..], &[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]] {
         let mut stream = connect(dashboard.address());

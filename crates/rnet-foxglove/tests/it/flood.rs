@@ -79,10 +79,10 @@ fn ten_thousand_connections_leave_viewers_alone() {
 fn huge_headers_and_half_open_tls_handshakes_end() {
     let test_domain = TestDomain::new();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let tls = rnet_foxglove::Tls {
-        cert_pem: made.cert.pem().into_bytes(),
-        key_pem: made.signing_key.serialize_pem().into_bytes(),
-    };
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| test_domain.0.join(name));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let tls = rnet_foxglove::TlsFiles { cert, key };
     let huge = ["GET / HTTP/1.1\r\nHost: localhost\r\nX-A: ", &"a".repeat(1 << 20)].concat();
     let many = ["GET / HTTP/1.1\r\n", &"X-A: a\r\n".repeat(1_000)].concat();
     for (tls, bytes) in [
@@ -91,7 +91,7 @@ fn huge_headers_and_half_open_tls_handshakes_end() {
         (Some(tls), vec![0x16, 0x03, 0x01, 0x02, 0x00, 0x01]),
     ] {
         let mut options = test_domain.options();
-        options.tls = tls;
+        options.access.tls = tls;
         let server = rnet_foxglove::serve(options).unwrap();
         let mut stream = TcpStream::connect(server.addr()).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();

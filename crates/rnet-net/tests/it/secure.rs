@@ -31,10 +31,13 @@ struct Sent {
     bytes: Vec<u8>,
 }
 
+/// A link, and where its frames and events arrive.
+type Joined = (Presence, Arc<dyn Sink>);
+
 /// A network that delivers at once, keeps what it has delivered, and can lose frames.
 #[derive(Default)]
 struct Wire {
-    sinks: RwLock<HashMap<HostId, (Presence, Arc<dyn Sink>)>>,
+    sinks: RwLock<HashMap<HostId, Joined>>,
     sent: Mutex<Vec<Sent>>,
     /// How many of the next frames are lost.
     to_lose: Mutex<usize>,
@@ -423,7 +426,7 @@ fn a_revoked_host_is_out_everywhere() {
     for host in [&robot, &arm] {
         eventually("the others end their sessions with it", || {
             host.notices.has(&Notice::Down(laptop.presence))
-                && !host.network.identity(laptop.id()).is_some()
+                && host.network.identity(laptop.id()).is_none()
         });
         eventually("and say why", || {
             host.notices.refusals().iter().any(|of| of.contains("laptop") && of.contains("revoked"))
