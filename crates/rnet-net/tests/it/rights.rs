@@ -192,7 +192,7 @@ fn command_is_driven_only_with_the_right_to_drive() {
         drive.timeout(limit).take()
     };
     // It may publish on the topic, and call every service but this one.
-    let mut forged = other.publisher::<[u8]>("/cmd").open().unwrap();
+    let mut forged = other.publisher::<[u8]>("/cmd").urgent().open().unwrap();
     forged.wait_for_subscribers_timeout(1, LONG).unwrap();
     let error = take(&other, SHORT).map(drop).unwrap_err();
     assert!(matches!(error, Error::Timeout { .. } | Error::NotInForce { .. }), "{error}");
@@ -298,7 +298,7 @@ fn changed_rights_apply_while_others_lose_nothing() {
         node.subscriber::<[u8]>(topic).reliable().keep_all().open().unwrap()
     };
     let (mut reads_a, mut reads_flow) = (read(&changed, "/a"), read(&steady, "/flow"));
-    let own = changed.publisher::<[u8]>("/own").open().unwrap();
+    let own = changed.publisher::<[u8]>("/own").reliable(OnFull::Refuse).open().unwrap();
     let mut reads_own = read(&out, "/own");
     a.wait_for_subscribers_timeout(1, LONG).unwrap();
     flow.wait_for_subscribers_timeout(1, LONG).unwrap();
