@@ -285,7 +285,11 @@ mod tests {
         type Needed<'a> = &'a [(Right, &'a str)];
         let table: [(&str, Needed<'_>, Needed<'_>); 14] = [
             ("/scan", &[(Publish, "/scan"), (Drive, "/scan")], &[(Subscribe, "/scan")]),
-            ("/_rnet/other", &[(Publish, "/_rnet/other"), (Drive, "/_rnet/other")], &[(Subscribe, "/_rnet/other")]),
+            (
+                "/_rnet/other",
+                &[(Publish, "/_rnet/other"), (Drive, "/_rnet/other")],
+                &[(Subscribe, "/_rnet/other")],
+            ),
             ("/_rnet/call/a/plan/s00000001/request", &[(Call, "/a/plan")], &[(Publish, "/a/plan")]),
             ("/_rnet/call/a/plan/s00000001/control", &[(Call, "/a/plan")], &[(Publish, "/a/plan")]),
             ("/_rnet/call/a/plan/s00000001/type", &[(Publish, "/a/plan")], &[(Call, "/a/plan")]),

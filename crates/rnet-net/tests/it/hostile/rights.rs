@@ -51,7 +51,10 @@ fn endpoints_without_the_right_are_refused_and_reported_once() {
         (subscription(6, &call("/plan", "s00000002/request")), "serve /plan"),
         (publisher(7, &call("/plan", "c00000003/reply")), "serve /plan"),
         (publisher(8, &call("/wheels/authority", "s00000001/request")), "drive /wheels"),
-        (subscription(9, &call("/wheels/authority", "s00000002/request")), "receive commands of /wheels"),
+        (
+            subscription(9, &call("/wheels/authority", "s00000002/request")),
+            "receive commands of /wheels",
+        ),
         (publisher(10, "/_rnet/command/wheels/status"), "receive commands of /wheels"),
         (subscription(11, "/_rnet/command/wheels/log"), "subscribe to the status of /wheels"),
         (publisher(12, &call(&home, "s00000001/request")), "read state through"),
@@ -193,10 +196,7 @@ fn host_whose_name_is_not_that_of_its_certificate_is_refused() {
     assert!(peer.document(Document::Endpoints, &announce(&publisher(1, "/free"))));
     problems.wait(&peer, "host host1 is refused: it says that it is host host1, but its certificate is that of host evil");
     wait(&peer, "it is refused", || peer.sessions() == 2);
-    gets_refusal(
-        &peer,
-        "but its certificate is that of host evil: there, set host = ",
-    );
+    gets_refusal(&peer, "but its certificate is that of host evil: there, set host = ");
     assert!(topics(&hosts).is_empty());
     // With its own name it is welcome.
     assert!(peer.greet("evil"));
