@@ -64,7 +64,7 @@ fn shows_other_host_with_nodes_and_reports_hanging_link() {
     let expected = json!({
         "host": "laptop", "state": "connected", "round_trip_s": 0.00125, "clock_offset_s": -0.0035,
         "clock_offset_uncertainty_s": 0.0005, "in_bytes_per_s": 0.0, "out_bytes_per_s": 1.5e6, "lost": 3,
-        "held_back": [],
+        "held_back": [], "refused_endpoints": 0, "certificate_expires_in_s": null,
     });
     assert_eq!(row, expected);
     let is_viewer = |node: &&Json| node["node"] == "@laptop/viewer";

@@ -230,18 +230,19 @@ fn run_link(
             }
             None => {}
         }
-        if let Some(watch) = keys_watch.as_mut().filter(|watch| watch.has_changed()) {
+        if let Some(watch) = &mut keys_watch
+            && watch.has_changed()
+        {
             match KeysFile::load(watch.path()) {
                 Ok(_) => {
-                    return Ok(LinkExit::Restart(format!(
-                        "{} has changed",
-                        watch.path().display()
-                    )));
+                    let what = format!("{} has changed", watch.path().display());
+                    return Ok(LinkExit::Restart(what));
                 }
-                Err(error) => link.report_problem(rnet::Error::BadValue {
-                    what: "the keys of this host (the earlier ones stay in effect)".into(),
-                    why: error.to_string(),
-                }),
+                Err(error) => {
+                    let what = "the keys of this host (the earlier ones stay in effect)".into();
+                    let why = error.to_string();
+                    link.report_problem(rnet::Error::BadValue { what, why });
+                }
             }
         }
         if !held.holds() {
