@@ -39,7 +39,7 @@ fn hosts_with_keys_join_and_one_with_foreign_keys_does_not() {
     for place in places {
         assert!(place.run(&["start"]).status.success());
     }
-    let publisher = nodes[0].publisher::<[u8]>("/scan").transient_local().open();
+    let publisher = nodes[0].publisher::<[u8]>("/scan").transient_local(1).open();
     let mut publisher = publisher.unwrap();
     publisher.send(b"secret").unwrap();
     let mut subscriber = nodes[1].subscriber::<[u8]>("/scan").transient_local().open().unwrap();
@@ -77,7 +77,7 @@ fn another_keys_file_takes_effect() {
     eventually("another process links", || {
         laptop.holder("link").is_some_and(|holder| holder != first) && laptop.is_linked()
     });
-    let mut publisher = nodes[0].publisher::<[u8]>("/scan").transient_local().open().unwrap();
+    let mut publisher = nodes[0].publisher::<[u8]>("/scan").transient_local(1).open().unwrap();
     publisher.send(b"again").unwrap();
     let mut subscriber = nodes[1].subscriber::<[u8]>("/scan").transient_local().open().unwrap();
     assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"again");
