@@ -336,12 +336,12 @@ impl Control {
         let (there, owed) = (state.local.values(), state.ended.iter());
         let owed: Vec<(&u64, _)> = owed
             .filter(|(id, ended)| {
-                greeted.awaits_rest_of(state, **id) && state.crosses(&ended.endpoint, greeted)
+                greeted.awaits_rest_of(state, **id) && greeted.may_see(state, &ended.endpoint)
             })
             .collect();
         let ended = owed.iter().map(|(_, ended)| ended.describe());
         let opened = there
-            .filter(|e| state.crosses(e, greeted))
+            .filter(|e| greeted.may_see(state, e))
             .map(|e| EndpointDescription::of(e))
             .chain(ended);
         for announce in Announcement::split(opened, Some(state.withheld(greeted.declared_name()))) {
@@ -446,7 +446,7 @@ impl Control {
         }
         let text = to_json(&announce);
         for host in self.hosts.values_mut().filter(|host| host.is_greeted()) {
-            let crosses = self.state.crosses(endpoint, host);
+            let crosses = host.may_see(&self.state, endpoint);
             if is_gone && crosses && host.awaits_rest_of(&self.state, endpoint.id) {
                 host.announce_ended_publisher(&self.state, endpoint.id);
                 continue;

@@ -12,7 +12,6 @@ use crate::config::Direction;
 
 use super::LinkContext;
 use super::announcements::EndpointDescription;
-use super::host::Host;
 use super::lost_host_proxies::Orphans;
 use super::problems::Problems;
 use super::resume_points::ResumePoints;
@@ -65,49 +64,14 @@ pub struct ControlState {
 }
 
 /// The direction in which messages of an endpoint of this host cross.
-fn direction(endpoint: &Endpoint) -> Direction {
+pub fn direction(endpoint: &Endpoint) -> Direction {
     match &endpoint.qos {
         EndpointQos::Publisher(_) => Direction::Out,
         EndpointQos::Subscriber(_) => Direction::In,
     }
 }
 
-/// Why an endpoint of this host is not visible to another host.
-pub enum Hidden {
-    /// Its topic never leaves its host.
-    LocalOnly,
-    /// A rule of the configuration, as text.
-    Rule(String),
-    /// The rights of one of the hosts.
-    Rights(MissingRight),
-}
-
 impl ControlState {
-    /// Checks that an endpoint of this host may be visible to another host: that its messages may go there, or
-    /// that it may receive messages from there.
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn check_crossing(&self, endpoint: &Endpoint, host: &Host) -> Result<(), Hidden> {
-        let (topic, side) = (&endpoint.topic, Side::of(endpoint));
-        let allowed = self.shared.config.allows(topic, direction(endpoint), host.declared_name());
-        allowed.map_err(|rule| match rule.place {
-            Some(_) => Hidden::Rule(rule.to_string()),
-            None => Hidden::LocalOnly,
-        })?;
-        self.check_own(topic, side).map_err(Hidden::Rights)?;
-        match side {
-            Side::Publisher => host.check_rights(topic, Side::Subscriber).map_err(Hidden::Rights),
-            // A host that may not publish there learns from the subscription what it lacks.
-            Side::Subscriber => Ok(()),
-        }
-    }
-
-    /// As [`ControlState::check_crossing`].
-    pub fn crosses(&self, endpoint: &Endpoint, host: &Host) -> bool {
-        self.check_crossing(endpoint, host).is_ok()
-    }
-
     /// Checks that this host may have an endpoint that other hosts see.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use crate::wire::{Item, Subscribe};
 
 mod address;
 mod closing;
+mod crossing;
 mod denied;
 mod liveness;
 mod name;

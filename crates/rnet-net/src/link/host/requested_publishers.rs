@@ -9,13 +9,14 @@ use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result};
 use crate::config::Compression;
 use crate::wire::Subscribe;
 
-use super::super::control_state::{ControlState, Hidden};
+use super::super::control_state::ControlState;
 use super::super::event::channel_end;
 use super::super::forwarder::Forwarder;
 use super::super::kept_for_reconnect::{OfflineLookup, OfflineReader, OfflineReaders};
 use super::super::lane::{LaneCommand, OutboxEntry};
 use super::super::proxy::CREDIT_LEN_BYTES;
 use super::super::resend_buffer::ResendBuffer;
+use super::crossing::Hidden;
 use super::{GrantedChannel, Host, LANES, MAX_ENDPOINTS, lane_index};
 
 impl Host {
@@ -123,7 +124,7 @@ impl Host {
             let what = format!("request of host {} for {topic}", self.name);
             Err(Error::BadValue { what, why })
         };
-        match control.check_crossing(endpoint, self) {
+        match self.check_crossing(control, endpoint) {
             Ok(()) if qos.lane == lane => {}
             Err(Hidden::Rights(missing)) => return refuse(missing.to_string()),
             Ok(()) | Err(_) => return refuse("it is not offered there".to_owned()),

@@ -9,12 +9,13 @@ use rnet::{Lane, LossCounts};
 use crate::config::Shaping;
 use crate::stream::{ClockDrift, ClockOffset};
 
-use super::super::control_state::{ControlState, Hidden};
+use super::super::control_state::ControlState;
 use super::super::forwarder::{BlockReason, ForwardStats};
 use super::super::lock::lock;
 use super::super::proxy::ReceiveStats;
 use super::super::rights::Side;
 use super::Host;
+use super::crossing::Hidden;
 
 /// Anything that takes longer than this is reported.
 const REMARK_AFTER: Duration = Duration::from_secs(2);
@@ -207,7 +208,7 @@ impl Host {
         let ours = control.local.values().filter(|endpoint| !granted.contains(&endpoint.id));
         let ours = ours.filter_map(|endpoint| {
             let is_inbound = Side::of(endpoint) == Side::Subscriber;
-            let reason = match control.check_crossing(endpoint, self) {
+            let reason = match self.check_crossing(control, endpoint) {
                 Ok(()) if is_inbound => return None,
                 Ok(()) => HoldReason::NoSubscriber,
                 // Endpoints that never leave their host do not count as withheld.
