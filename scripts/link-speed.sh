@@ -4,7 +4,7 @@
 #   cargo build --release -p rnet-net --features zenoh --bin rnet-link --example link_speed
 #
 #   link-speed.sh [ROUNDS]             cost of a message; 3 rounds by default
-#   link-speed.sh keys [ROUNDS]        the same with and without keys, which needs target/release/rnet too
+#   link-speed.sh keys [ROUNDS]        the same with and without keys, which RNET (target/release/rnet) makes
 #   link-speed.sh urgent [ROUNDS]      urgent events at 100 Hz on an idle cable, and on one full of images;
 #                                      fails if an event is missing
 set -euo pipefail
@@ -31,7 +31,7 @@ mkdir -p "$place"/{a,b}{,-keys}
 systems="rnet zenoh"
 if [ "$work" = keys ]; then
     systems="rnet keys"
-    rnet_keys() { RNET_KEYS=$place/a.pem target/release/rnet keys "$@" --authority "$place/ca" >/dev/null; }
+    rnet_keys() { RNET_KEYS=$place/a.pem "${RNET:-target/release/rnet}" keys "$@" --authority "$place/ca" >/dev/null; }
     rnet_keys init --name a
     rnet_keys add-host b -o "$place/b.pem"
 fi

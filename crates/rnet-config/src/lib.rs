@@ -12,7 +12,7 @@ mod table;
 
 pub use error::{ConfigError, FileError, SourceLocation, closest, one_of};
 pub use file::{DEFAULT_FILE, File, find, path, text};
-pub use host::{invalid_host_reason, this_host};
+pub use host::{configured_host, invalid_host_reason, network_host, this_host};
 pub use table::{Entry, FILE_KEYS, Reader, Table};
 
 /// The result of reading settings.

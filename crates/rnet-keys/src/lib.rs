@@ -30,7 +30,7 @@ pub use error::KeyError;
 pub use keys_file::KeysFile;
 pub use revocations::Revocations;
 pub use rights::{Right, Rights};
-pub use rnet_config::this_host;
+pub use rnet_config::{configured_host, this_host};
 pub use token::{Role, Token};
 #[cfg(feature = "authority")]
 pub use token::{add_token, remove_token};

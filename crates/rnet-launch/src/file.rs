@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use rnet::NodeName;
 use rnet_config::{
-    ConfigError, Entry, FILE_KEYS, Reader, SourceLocation, Table, invalid_host_reason, this_host,
+    ConfigError, Entry, FILE_KEYS, Reader, SourceLocation, Table, invalid_host_reason,
+    network_host, this_host,
 };
 
 use self::blackbox::BlackBoxSettings;
@@ -306,12 +307,6 @@ impl Loader {
 fn value_error(entry: &Entry<'_>) -> impl Fn(String, String) -> ConfigError + use<> {
     let from = format!("{}: {}", entry.place(), entry.key());
     move |expected, found| ConfigError::value(from.clone(), expected, found)
-}
-
-/// The host name in the file.
-fn network_host(file: &Table<'_>) -> rnet_config::Result<Option<String>> {
-    let network = file.get("network").and_then(|entry| entry.table("").ok());
-    Ok(network.map(|network| network.optional("host", Entry::host)).transpose()?.flatten())
 }
 
 /// The pairs of a node and an entry of its `after` that is not started here.

@@ -39,7 +39,7 @@ pub struct AuthorityArg {
 
 #[derive(Debug, Args)]
 pub struct InitArgs {
-    /// Name of this host [env: RNET_HOST] [default: the system's host name]
+    /// Name of this host [env: RNET_HOST] [default: host in robot.toml, or the system's host name]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     #[command(flatten)]

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 
 pub fn init(context: &mut Context, args: &InitArgs) -> Outcome {
     let this_host = HostRequest {
-        name: args.name.clone().unwrap_or_else(this_host_name),
+        name: args.name.clone().map_or_else(this_host_name, Ok)?,
         rights: Rights::all(),
         days: args.validity.days,
         addresses: args.validity.addresses.clone(),
@@ -35,7 +35,7 @@ pub fn add_host(context: &mut Context, args: &AddHostArgs) -> Outcome {
         addresses: args.validity.addresses.clone(),
     };
     let this_host = HostRequest {
-        name: this_host_name(),
+        name: this_host_name()?,
         rights: Rights::all(),
         days: 365,
         addresses: Vec::new(),
@@ -74,10 +74,14 @@ pub fn revoke(context: &mut Context, args: &RevokeArgs) -> Outcome {
     Ok(())
 }
 
-/// The name of this host, unless it is given.
-fn this_host_name() -> String {
-    let set = std::env::var("RNET_HOST").ok().filter(|name| !name.is_empty());
-    set.unwrap_or_else(rnet_keys::this_host)
+/// The name of this host, as its link has it.
+fn this_host_name() -> Outcome<String> {
+    if let Some(name) = std::env::var("RNET_HOST").ok().filter(|name| !name.is_empty()) {
+        return Ok(name);
+    }
+    let of_file = rnet_keys::configured_host(&|name| std::env::var_os(name));
+    let of_file = of_file.map_err(|error| Failure::Failed(error.to_string()))?;
+    Ok(of_file.unwrap_or_else(rnet_keys::this_host))
 }
 
 /// An authority, and what was created.

@@ -239,3 +239,13 @@ fn a_killed_command_leaves_nothing_half_done() {
     hosts.run("robot", &["add-host", "arm"]).ok();
     hosts.run("robot", &["check", "arm.keys.pem"]).ok();
 }
+
+#[test]
+fn this_host_is_named_as_in_its_settings_file() {
+    let hosts = Hosts::new();
+    let mut command = hosts.command("robot");
+    fs::write(hosts.path("robot/robot.toml"), "[network]\nhost = \"base\"\n").unwrap();
+    command.env_remove("RNET_HOST").args(["keys", "init"]);
+    let said = RunningCommand::start(command).wait().ok();
+    assert!(said.contains("host base"), "{said}");
+}

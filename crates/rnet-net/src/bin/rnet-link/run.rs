@@ -129,6 +129,19 @@ fn wait_as_standby(domain: &Domain, background: bool) -> Result<Option<HeldRole>
     held
 }
 
+/// The name of this host: that of its certificate, by which others know it.
+fn certified_name(keys: &KeysFile, configured: &str) -> Result<String, String> {
+    let name = &keys.certificate().name;
+    if configured != name && configured != rnet_config::this_host() {
+        return Err(format!(
+            "this host is called {configured} (host in robot.toml, RNET_HOST or --host), but {} has the keys of host \
+             {name}: set host = \"{name}\", or make other keys (rnet keys add-host {configured})",
+            keys.path().display()
+        ));
+    }
+    Ok(name.clone())
+}
+
 fn run_link(
     options: &Options,
     config: Config,
@@ -142,8 +155,7 @@ fn run_link(
     let keys = config.keys.as_deref().map(KeysFile::load).transpose().map_err(error_text)?;
     let mut config = config;
     if let Some(keys) = &keys {
-        // Others know this host by its certificate.
-        config.host.clone_from(&keys.certificate().name);
+        config.host = certified_name(keys, &config.host)?;
     } else if config.mode == Mode::Lan {
         eprintln!(
             "rnet-link: the network of domain {id} is \"lan\": anyone on the LAN can join it, read its topics and \

@@ -96,6 +96,17 @@ fn keys_that_others_may_read_are_refused() {
 }
 
 #[test]
+fn keys_of_another_host_are_refused() {
+    let keys = Keys::new();
+    let listen = format!("listen = [\"tcp/127.0.0.1:{}\"]", free_port());
+    let robot = host(&keys.host("laptop"), &format!("{listen}\nhost = \"robot\""));
+    let ran = robot.run(&["run"]);
+    assert_eq!(ran.status.code(), Some(1));
+    let said = text(&ran.stderr);
+    assert!(said.contains("called robot") && said.contains("keys of host laptop"), "{said}");
+}
+
+#[test]
 fn keys_allow_a_link_to_reach_beyond_this_host() {
     let keys = Keys::new();
     let network = "listen = [\"tcp/192.0.2.1:7450\"]";
