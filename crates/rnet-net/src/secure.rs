@@ -27,7 +27,7 @@ use crate::{Connection, HostId, Presence, Sink, Transport};
 pub use watched_file::WatchedFile;
 
 pub(crate) use frame::MAGIC;
-use frame::{Content, HandshakePart, SecureFrame};
+use frame::{Content, HandshakePart, SecureFrame, series};
 use session::Session;
 use worker::Worker;
 
@@ -89,8 +89,8 @@ enum Item {
     Refused(HostId, String),
     /// The first frame of this session was opened.
     Confirmed(u64),
-    /// A revocation list of another host.
-    Revocations(HostId, Vec<u8>),
+    /// A revocation list of another host, or its number, that has arrived in this session.
+    Revocations(u64, Vec<u8>),
     /// A frame that is not sealed.
     Plain(HostId),
 }
@@ -235,14 +235,16 @@ impl Shared {
             static OPENED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
         OPENED.with_borrow_mut(|buffer| {
-            let Some(plain) = session.open(lane, counter, header, sealed, buffer) else { return };
+            let Some(plain) = session.open(series(content, lane), counter, header, sealed, buffer)
+            else {
+                return;
+            };
             if session.confirm() {
                 self.push(Item::Confirmed(session.id));
             }
             match content {
                 Content::Link => self.sink.on_frame(lane, session.peer, plain),
-                Content::Revocations if plain.is_empty() => {}
-                Content::Revocations => self.push(Item::Revocations(session.peer, plain.to_vec())),
+                Content::Revocations => self.push(Item::Revocations(session.id, plain.to_vec())),
             }
         });
     }

@@ -24,7 +24,8 @@ const KIND_REFUSED: u8 = 5;
 pub enum Content {
     /// A frame of the link.
     Link,
-    /// The sender's revocation list; nothing if it has none. It also confirms a session.
+    /// The sender's revocation list; or the number of that list in eight bytes, which acknowledges one with
+    /// this number, and confirms a session.
     Revocations,
 }
 
@@ -39,7 +40,7 @@ pub enum SecureFrame<'a> {
         content: Content,
         /// Its session.
         session: u64,
-        /// Its number in its session and lane.
+        /// Its number in its session and series.
         counter: u64,
         /// The bytes that are authenticated with the sealed ones.
         header: &'a [u8; SEALED_HEADER_LEN],
@@ -158,9 +159,16 @@ impl<'a> SecureFrame<'a> {
     }
 }
 
-/// The index of a lane in arrays.
-pub fn lane_index(lane: Lane) -> usize {
-    usize::from(lane == Lane::Bulk)
+/// The number of series whose frames are counted apart.
+pub const SERIES: usize = 3;
+
+/// The series of a frame. The frames of one are sent by one thread, so they arrive in order.
+pub fn series(content: Content, lane: Lane) -> usize {
+    match (content, lane) {
+        (Content::Link, Lane::Urgent) => 0,
+        (Content::Link, Lane::Bulk) => 1,
+        (Content::Revocations, _) => 2,
+    }
 }
 
 #[cfg(test)]

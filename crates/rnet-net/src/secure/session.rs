@@ -11,7 +11,7 @@ use rustls::CipherSuite;
 
 use crate::HostId;
 
-use super::frame::{Content, SEALED_HEADER_LEN, lane_index, sealed_header};
+use super::frame::{Content, SEALED_HEADER_LEN, SERIES, sealed_header, series};
 
 /// Bytes by which a sealed frame is longer.
 const TAG_LEN: usize = 16;
@@ -49,10 +49,12 @@ pub struct Session {
     is_confirmed: AtomicBool,
     seal: LessSafeKey,
     open: LessSafeKey,
-    /// For each lane, the number of the next frame.
-    next_sent: [AtomicU64; 2],
-    /// For each lane, the lowest number that is accepted.
-    next_received: [AtomicU64; 2],
+    /// The number of the latest revocation list that the other side has.
+    pub acknowledged: AtomicU64,
+    /// For each series, the number of the next frame.
+    next_sent: [AtomicU64; SERIES],
+    /// For each series, the lowest number that is accepted.
+    next_received: [AtomicU64; SERIES],
 }
 
 impl Session {
@@ -83,6 +85,7 @@ impl Session {
             is_confirmed: AtomicBool::new(!of.is_client),
             seal,
             open,
+            acknowledged: AtomicU64::new(0),
             next_sent: Default::default(),
             next_received: Default::default(),
         })
@@ -105,7 +108,8 @@ impl Session {
 
     /// Seals a frame for the other side.
     pub fn seal(&self, content: Content, lane: Lane, plain: &[u8]) -> Vec<u8> {
-        let counter = self.next_sent[lane_index(lane)].fetch_add(1, Ordering::Relaxed);
+        let series = series(content, lane);
+        let counter = self.next_sent[series].fetch_add(1, Ordering::Relaxed);
         let header = sealed_header(content, self.id, counter);
         let mut frame = Vec::with_capacity(SEALED_HEADER_LEN + plain.len() + TAG_LEN);
         frame.extend(header);
@@ -113,39 +117,39 @@ impl Session {
         let sealed = &mut frame[SEALED_HEADER_LEN..];
         // It fails only for more bytes than a frame has.
         let tag =
-            self.seal.seal_in_place_separate_tag(nonce(lane, counter), Aad::from(header), sealed);
+            self.seal.seal_in_place_separate_tag(nonce(series, counter), Aad::from(header), sealed);
         frame.extend(tag.expect("a frame is shorter than 64 GiB").as_ref());
         frame
     }
 
     /// Opens a frame of the other side into `buffer`; `None` if it is forged or was received before.
     ///
-    /// The calls of a lane come from one thread at a time.
+    /// The calls of a series come from one thread at a time.
     pub fn open<'b>(
         &self,
-        lane: Lane,
+        series: usize,
         counter: u64,
         header: &[u8; SEALED_HEADER_LEN],
         sealed: &[u8],
         buffer: &'b mut Vec<u8>,
     ) -> Option<&'b [u8]> {
-        let next = &self.next_received[lane_index(lane)];
+        let next = &self.next_received[series];
         if counter < next.load(Ordering::Relaxed) {
             return None;
         }
         buffer.clear();
         buffer.extend(sealed);
         let opened =
-            self.open.open_in_place(nonce(lane, counter), Aad::from(header), buffer).ok()?;
+            self.open.open_in_place(nonce(series, counter), Aad::from(header), buffer).ok()?;
         next.store(counter.checked_add(1)?, Ordering::Relaxed);
         Some(opened)
     }
 }
 
-/// A number that is used once with a key: each lane counts by itself, each direction has its own key.
-fn nonce(lane: Lane, counter: u64) -> Nonce {
+/// A number that is used once with a key: each series counts by itself, each direction has its own key.
+fn nonce(series: usize, counter: u64) -> Nonce {
     let mut nonce = [0; 12];
-    nonce[0] = lane_index(lane) as u8;
+    nonce[0] = series as u8;
     nonce[4..].copy_from_slice(&counter.to_be_bytes());
     Nonce::assume_unique_for_key(nonce)
 }

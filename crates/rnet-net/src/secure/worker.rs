@@ -1,6 +1,7 @@
 //! The thread that makes and ends secure sessions, and reports hosts to the link.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -103,6 +104,7 @@ impl Worker {
                 looked = Instant::now();
                 self.look_at_revocations();
                 self.end_sessions();
+                self.repeat_revocations();
             }
             self.begin_handshakes();
         }
@@ -150,7 +152,7 @@ impl Worker {
                 self.delay(host);
                 self.shared.sink.on_refused(host, &format!("it refuses this host: {text}"));
             }
-            Item::Revocations(host, list) => self.receive_revocations(host, &list),
+            Item::Revocations(session, list) => self.receive_revocations(session, &list),
             Item::Plain(host) => {
                 if self.was_just_answered(host) {
                     return;
@@ -289,17 +291,14 @@ impl Worker {
         if !handshake.is_done() {
             return self.add(handshake);
         }
-        // The last part of the client.
-        if let Some(part) = handshake.take_part() {
-            self.send(from, part);
-        }
         match handshake.finish(&self.keys, self.shared.own.host, &self.shared.domain) {
-            Ok(established) => self.establish(established),
+            Ok(established) => self.establish(established, handshake.take_part()),
             Err(why) => self.refuse(from, &why),
         }
     }
 
-    fn establish(&mut self, established: Established) {
+    /// Accepts the other side. `last` is the last part of a client.
+    fn establish(&mut self, established: Established, last: Option<Vec<u8>>) {
         let host = established.peer;
         if let Some(why) = self.objection(host, &established.certificate) {
             return self.refuse(host, &why);
@@ -308,6 +307,10 @@ impl Worker {
         let mut sessions = self.shared.sessions.write().unwrap_or_else(PoisonError::into_inner);
         sessions.by_id.insert(session.id, session.clone());
         drop(sessions);
+        // The server may answer it with a sealed frame at once.
+        if let Some(part) = last {
+            self.send(host, part);
+        }
         match session.is_client {
             // Until the server has sealed a frame, it may still refuse this host.
             true => drop(self.ending.insert(session.id, Instant::now())),
@@ -328,6 +331,7 @@ impl Worker {
         self.attempts.remove(&host);
         self.wanted.remove(&host);
         // To the client, the first sealed frame means that it is accepted.
+        self.send_number(session);
         self.send_revocations(session);
         self.report();
     }
@@ -423,23 +427,49 @@ impl Worker {
         self.report();
     }
 
-    fn send_revocations(&self, session: &Session) {
-        let list = self.revocations.der();
-        // A longer one does not fit into a frame; it reaches the others as a file.
-        let list = if list.len() <= MAX_FRAME_LEN { list } else { &[] };
-        self.send(session.peer, session.seal(Content::Revocations, Lane::Urgent, list));
+    /// Tells the other side which revocation list this host has.
+    fn send_number(&self, session: &Session) {
+        let number = self.revocations.number().to_le_bytes();
+        self.send(session.peer, session.seal(Content::Revocations, Lane::Urgent, &number));
     }
 
-    fn receive_revocations(&mut self, from: HostId, list: &[u8]) {
-        match self.keys.verify_revocations(list) {
+    /// Sends the revocation list, unless the other side has it.
+    fn send_revocations(&self, session: &Session) {
+        let list = self.revocations.der();
+        let is_known = session.acknowledged.load(Ordering::Relaxed) >= self.revocations.number();
+        // A longer one does not fit into a frame; it reaches the others as a file.
+        if !is_known && list.len() <= MAX_FRAME_LEN {
+            self.send(session.peer, session.seal(Content::Revocations, Lane::Urgent, list));
+        }
+    }
+
+    /// Repeats the list to those that have not acknowledged it: a frame may be lost.
+    fn repeat_revocations(&self) {
+        let current: Vec<Arc<Session>> = self.shared.sessions().current.values().cloned().collect();
+        current.iter().for_each(|session| self.send_revocations(session));
+    }
+
+    fn receive_revocations(&mut self, id: u64, list: &[u8]) {
+        let Some(session) = self.shared.sessions().by_id.get(&id).cloned() else { return };
+        if let Ok(number) = list.try_into() {
+            session.acknowledged.fetch_max(u64::from_le_bytes(number), Ordering::Relaxed);
+            return;
+        }
+        let from = session.peer;
+        let verified = self.keys.verify_revocations(list);
+        if let Ok(list) = &verified {
+            session.acknowledged.fetch_max(list.number(), Ordering::Relaxed);
+        }
+        match verified {
             Ok(list) if list.number() > self.revocations.number() => {
                 // What cannot be kept is in force until this link ends.
                 if let Err(error) = self.keys.save_revocations(&list) {
                     self.shared.sink.on_key_problem(&error.to_string());
                 }
                 self.apply(list);
+                self.send_number(&session);
             }
-            Ok(_) => {}
+            Ok(_) => self.send_number(&session),
             Err(error) => {
                 let why = format!("it has sent an invalid revocation list: {error}");
                 self.shared.sink.on_refused(from, &why);

@@ -449,6 +449,27 @@ fn a_revoked_host_is_out_everywhere() {
 }
 
 #[test]
+fn a_lost_revocation_list_is_sent_again() {
+    let (wire, keys) = (Arc::new(Wire::default()), Keys::new());
+    let robot_keys = keys.host("robot");
+    let robot = Host::join(&wire, 2, 1, &robot_keys);
+    let arm = Host::join(&wire, 1, 1, &keys.host("arm"));
+    let laptop = Host::join(&wire, 3, 1, &keys.host("laptop"));
+    both_see(&robot, &arm);
+    both_see(&robot, &laptop);
+    both_see(&arm, &laptop);
+    let lists = || wire.sent().iter().filter(|of| of.bytes[3] == 3 && of.bytes.len() > 44).count();
+    *wire.to_lose.lock().unwrap() = 6;
+    keys.revoke("laptop", &robot_keys);
+    eventually("the arm has the list", || arm.network.identity(laptop.id()).is_none());
+    // It is not sent for ever.
+    std::thread::sleep(QUIET); // sleep: the acknowledgement arrives
+    let before = lists();
+    std::thread::sleep(3 * QUIET); // sleep: what must not happen
+    assert_eq!(lists(), before);
+}
+
+#[test]
 fn the_number_of_a_host_cannot_be_taken() {
     static KEYS: OnceLock<Keys> = OnceLock::new();
     let (wire, keys) = (Arc::new(Wire::default()), KEYS.get_or_init(Keys::new));
