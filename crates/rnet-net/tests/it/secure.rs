@@ -16,6 +16,7 @@ use rnet_net::{HostId, Presence, Sink, Transport};
 use crate::common::{LONG, eventually};
 use crate::folder::Folder;
 use crate::hosts::Hosts;
+use crate::random::Random;
 
 /// How long a test waits for what must not happen.
 const QUIET: Duration = Duration::from_millis(300);
@@ -467,6 +468,37 @@ fn a_lost_revocation_list_is_sent_again() {
     let before = lists();
     std::thread::sleep(3 * QUIET); // sleep: what must not happen
     assert_eq!(lists(), before);
+}
+
+#[test]
+fn random_frames_have_no_effect() {
+    let (wire, keys, mut random) = (Arc::new(Wire::default()), Keys::new(), Random(1));
+    let robot = Host::join(&wire, 2, 1, &keys.host("robot"));
+    let laptop = Host::join(&wire, 3, 1, &keys.host("laptop"));
+    both_see(&robot, &laptop);
+    let seen: Vec<Vec<u8>> = wire.sent().into_iter().map(|of| of.bytes).collect();
+    for _ in 0..20_000 {
+        // Random bytes after a valid beginning, or a frame that was sent, with random changes.
+        let mut bytes = vec![0x53, 0x4E, 1, random.below(8) as u8];
+        if random.chance(1, 2) {
+            bytes.extend((0..random.below(100)).map(|_| random.next() as u8));
+        } else {
+            bytes.clone_from(&seen[random.below(seen.len())]);
+            for _ in 0..random.in_range(1..4) {
+                let at = random.below(bytes.len());
+                bytes[at] = random.next() as u8;
+            }
+        }
+        let from = HostId(random.in_range(1..6));
+        let lane = if random.chance(1, 2) { Lane::Urgent } else { Lane::Bulk };
+        wire.deliver(&Sent { from, to: robot.id(), lane, bytes });
+    }
+    eventually("frames arrive as before", || {
+        laptop.send(Lane::Bulk, &robot, b"after it");
+        robot.notices.frames().contains(&framed(b"after it"))
+    });
+    assert!(robot.notices.frames().iter().all(|frame| *frame == framed(b"after it")));
+    assert!(robot.sees(&laptop) && !robot.notices.has(&Notice::Down(laptop.presence)));
 }
 
 #[test]
