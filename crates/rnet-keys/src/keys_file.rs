@@ -178,6 +178,11 @@ impl KeysFile {
         Ok(if is_newer { beside } else { self.revocations.clone() })
     }
 
+    /// The revocation list in the keys file, without that beside it.
+    pub fn issued_revocations(&self) -> &Revocations {
+        &self.revocations
+    }
+
     /// Verifies a revocation list from another host.
     ///
     /// # Errors

@@ -14,7 +14,9 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 use std::thread::JoinHandle;
 
 use rnet::{DomainId, Lane};
@@ -110,7 +112,6 @@ impl SecureNetwork {
     ) -> io::Result<Arc<Self>> {
         let failed = |error: KeyError| io::Error::other(error);
         let keys = KeysFile::load(keys).map_err(failed)?;
-        let revocations = keys.revocations().map_err(failed)?;
         let shared = Arc::new(Shared {
             own,
             domain: domain.as_str().to_owned(),
@@ -122,7 +123,7 @@ impl SecureNetwork {
         });
         let certificate = Arc::new(keys.certificate().clone());
         let authority = keys.authority().to_owned();
-        let worker = Worker::new(shared.clone(), keys, revocations);
+        let worker = Worker::new(shared.clone(), keys);
         let network = connect(Arc::new(Receiver(shared.clone())))?;
         *shared.network.write().unwrap_or_else(PoisonError::into_inner) = Some(network);
         let worker =
@@ -147,7 +148,10 @@ impl Transport for SecureNetwork {
     fn send(&self, lane: Lane, to: HostId, frame: Frame) -> io::Result<()> {
         // A frame for a host without a session is lost, as one for an absent host.
         let Some(session) = self.shared.sessions().current.get(&to).cloned() else { return Ok(()) };
-        self.shared.send(lane, to, session.seal(Content::Link, lane, &frame))
+        match session.seal(Content::Link, lane, &frame) {
+            Some(sealed) => self.shared.send(lane, to, sealed),
+            None => Ok(()),
+        }
     }
 
     fn connections(&self) -> Vec<Connection> {
@@ -177,6 +181,10 @@ impl Shared {
 
     fn sessions(&self) -> RwLockReadGuard<'_, Sessions> {
         self.sessions.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change_sessions(&self) -> RwLockWriteGuard<'_, Sessions> {
+        self.sessions.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn network(&self) -> Option<Arc<dyn Transport>> {
@@ -224,6 +232,14 @@ impl Shared {
         self.push(item);
     }
 
+    /// Whether frames of this session are delivered as those of its host: it is the current session of the
+    /// host, or one with the same certificate that was replaced.
+    fn is_accepted(&self, session: &Session) -> bool {
+        self.sessions().current.get(&session.peer).is_some_and(|current| {
+            current.id == session.id || current.certificate.serial == session.certificate.serial
+        })
+    }
+
     fn open(
         &self,
         session: &Session,
@@ -243,7 +259,11 @@ impl Shared {
                 self.push(Item::Confirmed(session.id));
             }
             match content {
-                Content::Link => self.sink.on_frame(lane, session.peer, plain),
+                Content::Link if self.is_accepted(session) => {
+                    self.sink.on_frame(lane, session.peer, plain);
+                }
+                // The client has just confirmed its session, and gets the frame again.
+                Content::Link => {}
                 Content::Revocations => self.push(Item::Revocations(session.id, plain.to_vec())),
             }
         });

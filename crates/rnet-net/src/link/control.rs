@@ -172,7 +172,9 @@ impl Control {
             Event::NewSession(id, session) => {
                 let Some(host) = self.hosts.get_mut(&id) else { return };
                 if host.begin_session(session) {
-                    self.identify(id);
+                    if self.identify(id) {
+                        return self.restart_host(id);
+                    }
                     self.send_hello(id);
                 }
             }

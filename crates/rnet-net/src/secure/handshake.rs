@@ -97,7 +97,10 @@ impl Handshake {
         let mut rest = part.bytes;
         while !rest.is_empty() {
             let read = self.connection.read_tls(&mut rest);
-            read.map_err(|error| Error::General(error.to_string()))?;
+            // Nothing is read after the end of the connection.
+            if read.map_err(|error| Error::General(error.to_string()))? == 0 {
+                return Err(Error::General("bytes after the end of the connection".into()));
+            }
             self.connection.process_new_packets()?;
         }
         Ok(())

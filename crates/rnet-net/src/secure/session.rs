@@ -18,6 +18,8 @@ const TAG_LEN: usize = 16;
 /// Frames of a direction after which the keys are replaced. A frame of 64 KiB has four times the blocks of
 /// the longest TLS record, and TLS 1.3 allows 2^24.5 of these with AES-GCM (RFC 8446 §5.5).
 const MAX_FRAMES: u64 = 1 << 22;
+/// Frames of a direction after which none is sealed any more: no other handshake was possible.
+const LAST_FRAME: u64 = 1 << 24;
 
 /// The secrets that both sides export from a handshake.
 pub struct Secrets {
@@ -106,10 +108,13 @@ impl Session {
         counts.any(|count| count.load(Ordering::Relaxed) >= MAX_FRAMES)
     }
 
-    /// Seals a frame for the other side.
-    pub fn seal(&self, content: Content, lane: Lane, plain: &[u8]) -> Vec<u8> {
+    /// Seals a frame for the other side; `None` if the keys are used up.
+    pub fn seal(&self, content: Content, lane: Lane, plain: &[u8]) -> Option<Vec<u8>> {
         let series = series(content, lane);
         let counter = self.next_sent[series].fetch_add(1, Ordering::Relaxed);
+        if counter >= LAST_FRAME {
+            return None;
+        }
         let header = sealed_header(content, self.id, counter);
         let mut frame = Vec::with_capacity(SEALED_HEADER_LEN + plain.len() + TAG_LEN);
         frame.extend(header);
@@ -119,7 +124,7 @@ impl Session {
         let tag =
             self.seal.seal_in_place_separate_tag(nonce(series, counter), Aad::from(header), sealed);
         frame.extend(tag.expect("a frame is shorter than 64 GiB").as_ref());
-        frame
+        Some(frame)
     }
 
     /// Opens a frame of the other side into `buffer`; `None` if it is forged or was received before.

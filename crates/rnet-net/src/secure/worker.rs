@@ -51,6 +51,10 @@ pub struct Worker {
     attempts: HashMap<HostId, Attempts>,
     /// When each host was last sent an answer, or its frame reported.
     answered: HashMap<HostId, Instant>,
+    /// When each host was refused last.
+    refused: HashMap<HostId, Instant>,
+    /// The certificates of the hosts that have proved to be the owners of their numbers.
+    owners: HashMap<HostId, Arc<HostCertificate>>,
     /// Hosts that want another handshake, of which this host is the client.
     wanted: HashSet<HostId>,
     /// Replaced sessions and those of absent links, and since when.
@@ -64,10 +68,17 @@ struct Attempts {
 }
 
 impl Worker {
-    pub fn new(shared: Arc<Shared>, keys: KeysFile, revocations: Revocations) -> Self {
+    pub fn new(shared: Arc<Shared>, keys: KeysFile) -> Self {
+        // Before the list is read: a change since then is noticed.
+        let revocations_watch = WatchedFile::new(&keys.revocations_path());
+        let revocations = keys.revocations().unwrap_or_else(|error| {
+            let text = format!("{error} (the list in the keys file is in effect)");
+            shared.sink.on_key_problem(&text);
+            keys.issued_revocations().clone()
+        });
         Worker {
             shared,
-            revocations_watch: WatchedFile::new(&keys.revocations_path()),
+            revocations_watch,
             keys,
             revocations,
             present: BTreeSet::new(),
@@ -75,6 +86,8 @@ impl Worker {
             handshakes: Vec::new(),
             attempts: HashMap::new(),
             answered: HashMap::new(),
+            refused: HashMap::new(),
+            owners: HashMap::new(),
             wanted: HashSet::new(),
             ending: HashMap::new(),
         }
@@ -121,40 +134,32 @@ impl Worker {
                 self.present.remove(&(host, term));
                 self.report();
             }
-            Item::Confirmed(id) => {
-                let found = self.shared.sessions().by_id.get(&id).cloned();
-                if let Some(session) = found {
-                    self.promote(&session);
-                }
-            }
+            Item::Confirmed(id) => self.confirm(id),
             Item::Part { from, attempt, term, from_client, number, bytes } => {
                 let part = HandshakePart { attempt, term, from_client, number, bytes: &bytes };
                 self.receive_part(from, &part);
             }
-            Item::UnknownSession(host, session) => {
-                if self.is_client_of(host) {
-                    self.wanted.insert(host);
-                } else {
-                    self.answer(host, no_session(session));
-                }
+            Item::UnknownSession(host, _) if !self.is_present(host) => {}
+            Item::UnknownSession(host, _) if self.is_client_of(host) => {
+                self.wanted.insert(host);
             }
+            Item::UnknownSession(host, session) => self.answer(host, no_session(session)),
             Item::NoSession(host) => {
                 if self.is_client_of(host) && self.is_present(host) {
                     self.wanted.insert(host);
                 }
             }
             Item::Refused(host, text) => {
-                let asked = self.attempts.contains_key(&host);
-                if self.session_of(host).is_some() && !asked {
-                    return;
+                // Anybody may have sent it: it only says why there is no session.
+                let is_of_use = self.is_present(host) && self.session_of(host).is_none();
+                if is_of_use && !was_just(&mut self.refused, host) {
+                    let text = format!("it refuses this host: {text}");
+                    self.shared.sink.on_refused(host, &text);
                 }
-                self.handshakes.retain(|handshake| handshake.peer != host);
-                self.delay(host);
-                self.shared.sink.on_refused(host, &format!("it refuses this host: {text}"));
             }
             Item::Revocations(session, list) => self.receive_revocations(session, &list),
             Item::Plain(host) => {
-                if self.was_just_answered(host) {
+                if was_just(&mut self.answered, host) {
                     return;
                 }
                 let text = "it sends without keys, and this host has some: give it keys too (`rnet keys add-host NAME` on \
@@ -182,36 +187,25 @@ impl Worker {
         let _ = self.shared.send(Lane::Urgent, to, frame);
     }
 
-    /// Whether this host was answered within the last second; if not, it counts as answered now.
-    fn was_just_answered(&mut self, host: HostId) -> bool {
-        if self.answered.get(&host).is_some_and(|at| at.elapsed() < ASK_INTERVAL) {
-            return true;
-        }
-        if self.answered.len() >= MAX_REMEMBERED {
-            self.answered.retain(|_, at| at.elapsed() < ASK_INTERVAL);
-        }
-        if self.answered.len() >= MAX_REMEMBERED {
-            return true;
-        }
-        self.answered.insert(host, Instant::now());
-        false
-    }
-
     /// Sends a frame that must not answer each frame of a hostile sender.
     fn answer(&mut self, host: HostId, frame: Vec<u8>) {
-        if !self.was_just_answered(host) {
+        if !was_just(&mut self.answered, host) {
             self.send(host, frame);
         }
     }
 
-    fn delay(&mut self, host: HostId) {
-        let next = Instant::now() + REFUSED_FOR;
-        self.attempts.insert(host, Attempts { next, timeout: FIRST_TIMEOUT });
+    /// Refuses a host, and tells it why; at most once a second, because anybody may send in its name.
+    fn refuse(&mut self, host: HostId, why: &str) {
+        if self.is_present(host) {
+            let next = Instant::now() + REFUSED_FOR;
+            self.attempts.insert(host, Attempts { next, timeout: FIRST_TIMEOUT });
+        }
+        if !was_just(&mut self.refused, host) {
+            self.report_refused(host, why);
+        }
     }
 
-    /// Refuses a host, and tells it why.
-    fn refuse(&mut self, host: HostId, why: &str) {
-        self.delay(host);
+    fn report_refused(&self, host: HostId, why: &str) {
         self.shared.sink.on_refused(host, why);
         self.send(host, refused(&format!("{why} (says {})", self.keys.certificate().name)));
     }
@@ -227,9 +221,10 @@ impl Worker {
             }
             let session = self.session_of(host);
             let is_good = session.is_some_and(|session| {
-                let is_wanted =
-                    self.wanted.contains(&host) && session.began.elapsed() >= ASK_INTERVAL;
-                session.term >= term && !Self::needs_another(&session) && !is_wanted
+                let is_missing = session.term < term || self.wanted.contains(&host);
+                // A session is not replaced at once: presences and requests may be forged.
+                session.began.elapsed() < ASK_INTERVAL
+                    || !(is_missing || Self::needs_another(&session))
             });
             if is_good || self.attempts.get(&host).is_some_and(|attempts| now < attempts.next) {
                 continue;
@@ -304,7 +299,7 @@ impl Worker {
             return self.refuse(host, &why);
         }
         let Some(session) = Session::new(established).map(Arc::new) else { return };
-        let mut sessions = self.shared.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.shared.change_sessions();
         sessions.by_id.insert(session.id, session.clone());
         drop(sessions);
         // The server may answer it with a sealed frame at once.
@@ -318,12 +313,28 @@ impl Worker {
         }
     }
 
+    /// Handles the first frame of a session of which this host is the client.
+    fn confirm(&mut self, id: u64) {
+        let Some(session) = self.shared.sessions().by_id.get(&id).cloned() else { return };
+        // It may have waited for long.
+        match self.objection(session.peer, &session.certificate) {
+            Some(why) => {
+                self.shared.change_sessions().by_id.remove(&id);
+                self.refuse(session.peer, &why);
+            }
+            None => self.promote(&session),
+        }
+    }
+
     /// Seals with this session from now on.
     fn promote(&mut self, session: &Arc<Session>) {
         let host = session.peer;
-        let mut sessions = self.shared.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.shared.change_sessions();
         let earlier = sessions.current.insert(host, session.clone());
+        let serial = &session.certificate.serial;
+        sessions.by_id.retain(|_, of| of.peer != host || of.certificate.serial == *serial);
         drop(sessions);
+        self.owners.insert(host, session.certificate.clone());
         self.ending.remove(&session.id);
         if let Some(earlier) = earlier {
             self.ending.insert(earlier.id, Instant::now());
@@ -342,10 +353,15 @@ impl Worker {
         if self.revocations.contains(certificate) {
             return Some(format!("the certificate {serial} of {name} is revoked"));
         }
-        let other = self.session_of(host)?;
-        let is_another =
-            other.certificate.name != *name && self.present.contains(&(host, other.term));
-        is_another.then(|| format!("{name} uses the number of the host {}", other.certificate.name))
+        let owner = self.owners.get(&host)?;
+        let is_another = owner.name != *name && !self.revocations.contains(owner);
+        is_another.then(|| {
+            format!(
+                "{name} uses the number of the host {}: if that computer has another name now, restart it or revoke \
+                 {}",
+                owner.name, owner.name
+            )
+        })
     }
 
     /// Whether the keys of a session have to be replaced.
@@ -364,9 +380,9 @@ impl Worker {
             current.map(of).filter(|(link, _)| self.present.contains(link)).collect()
         };
         let is_same = |link: &(HostId, u64), certificate: &Arc<HostCertificate>| {
-            proved.get(link).is_some_and(|now| {
-                now.serial == certificate.serial || now.rights == certificate.rights
-            })
+            proved
+                .get(link)
+                .is_some_and(|now| now.name == certificate.name && now.rights == certificate.rights)
         };
         let gone: Vec<(HostId, u64)> = self
             .reported
@@ -389,20 +405,26 @@ impl Worker {
     /// where this host is the server.
     fn end_sessions(&mut self) {
         self.handshakes.retain(|handshake| handshake.began.elapsed() < MAX_TIMEOUT);
+        let present: HashSet<HostId> = self.present.iter().map(|(host, _)| *host).collect();
+        self.wanted.retain(|host| present.contains(host));
+        self.attempts.retain(|host, _| present.contains(host));
+        if self.owners.len() > MAX_REMEMBERED {
+            self.owners.retain(|host, _| present.contains(host));
+        }
         let current: Vec<Arc<Session>> = self.shared.sessions().current.values().cloned().collect();
         for session in current {
             if session.certificate.expires_in().is_none() {
                 let HostCertificate { name, serial, .. } = &*session.certificate;
                 let why = format!("the certificate {serial} of {name} has expired");
-                self.end(&session);
-                self.refuse(session.peer, &why);
+                self.end(session.peer);
+                self.report_refused(session.peer, &why);
             }
             match self.present.contains(&(session.peer, session.term)) {
                 true => self.ending.remove(&session.id),
                 false => Some(*self.ending.entry(session.id).or_insert_with(Instant::now)),
             };
         }
-        let mut sessions = self.shared.sessions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.shared.change_sessions();
         self.ending.retain(|id, since| {
             let Some(session) = sessions.by_id.get(id) else { return false };
             let is_current = sessions.current.get(&session.peer).is_some_and(|of| of.id == *id);
@@ -419,18 +441,18 @@ impl Worker {
         });
     }
 
-    fn end(&mut self, session: &Session) {
-        let mut sessions = self.shared.sessions.write().unwrap_or_else(PoisonError::into_inner);
-        sessions.by_id.retain(|_, of| of.peer != session.peer);
-        sessions.current.remove(&session.peer);
+    /// Ends all sessions with a host.
+    fn end(&mut self, host: HostId) {
+        let mut sessions = self.shared.change_sessions();
+        sessions.by_id.retain(|_, of| of.peer != host);
+        sessions.current.remove(&host);
         drop(sessions);
         self.report();
     }
 
     /// Tells the other side which revocation list this host has.
     fn send_number(&self, session: &Session) {
-        let number = self.revocations.number().to_le_bytes();
-        self.send(session.peer, session.seal(Content::Revocations, Lane::Urgent, &number));
+        self.send_sealed(session, &self.revocations.number().to_le_bytes());
     }
 
     /// Sends the revocation list, unless the other side has it.
@@ -439,7 +461,13 @@ impl Worker {
         let is_known = session.acknowledged.load(Ordering::Relaxed) >= self.revocations.number();
         // A longer one does not fit into a frame; it reaches the others as a file.
         if !is_known && list.len() <= MAX_FRAME_LEN {
-            self.send(session.peer, session.seal(Content::Revocations, Lane::Urgent, list));
+            self.send_sealed(session, list);
+        }
+    }
+
+    fn send_sealed(&self, session: &Session, plain: &[u8]) {
+        if let Some(frame) = session.seal(Content::Revocations, Lane::Urgent, plain) {
+            self.send(session.peer, frame);
         }
     }
 
@@ -480,18 +508,22 @@ impl Worker {
     /// Ends the sessions of revoked certificates, and gives the list to all others.
     fn apply(&mut self, list: Revocations) {
         self.revocations = list;
-        let current: Vec<Arc<Session>> = self.shared.sessions().current.values().cloned().collect();
-        for session in current {
-            // A revoked host learns it, too.
-            self.send_revocations(&session);
-            if self.revocations.contains(&session.certificate) {
-                let HostCertificate { name, serial, .. } = &*session.certificate;
-                let why = format!("the certificate {serial} of {name} is revoked");
-                self.end(&session);
-                self.refuse(session.peer, &why);
-            }
+        // A revoked host learns it, too.
+        self.repeat_revocations();
+        let sessions = self.shared.sessions();
+        let revoked =
+            sessions.by_id.values().filter(|of| self.revocations.contains(&of.certificate));
+        let revoked: BTreeMap<HostId, Arc<HostCertificate>> =
+            revoked.map(|session| (session.peer, session.certificate.clone())).collect();
+        drop(sessions);
+        for (host, certificate) in revoked {
+            let HostCertificate { name, serial, .. } = &*certificate;
+            self.end(host);
+            self.report_refused(host, &format!("the certificate {serial} of {name} is revoked"));
         }
         if self.revocations.contains(self.keys.certificate()) {
+            let hosts: Vec<HostId> = self.shared.sessions().current.keys().copied().collect();
+            hosts.into_iter().for_each(|host| self.end(host));
             self.shared.sink.on_key_problem(
                 "the certificate of this host is revoked: other hosts refuse it. `rnet keys add-host` on the machine of \
                  the authority makes another keys file",
@@ -511,6 +543,22 @@ impl Worker {
             }
         }
     }
+}
+
+/// Whether this happened to a host within the last second; if not, it counts as happening now. The map has a
+/// limit, beyond which it counts as having happened.
+fn was_just(latest: &mut HashMap<HostId, Instant>, host: HostId) -> bool {
+    if latest.get(&host).is_some_and(|at| at.elapsed() < ASK_INTERVAL) {
+        return true;
+    }
+    if latest.len() >= MAX_REMEMBERED {
+        latest.retain(|_, at| at.elapsed() < ASK_INTERVAL);
+    }
+    if latest.len() >= MAX_REMEMBERED {
+        return true;
+    }
+    latest.insert(host, Instant::now());
+    false
 }
 
 /// A number that names an attempt. It must only differ from those of other attempts.

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use rnet::{DomainId, Lane, OnFull};
-use rnet_keys::{Authority, HostRequest, Rights};
+use rnet_keys::{Authority, HostRequest, KeysFile, Rights};
 use rnet_net::secure::SecureNetwork;
 use rnet_net::stream::Frame;
 use rnet_net::{HostId, Presence, Sink, Transport};
+use rustls::ClientConnection;
+use rustls::pki_types::ServerName;
 
 use crate::common::{LONG, eventually};
 use crate::folder::Folder;
@@ -195,7 +197,7 @@ impl Keys {
     /// Revokes a host, and puts the list beside this keys file.
     pub fn revoke(&self, name: &str, keys: &Path) {
         let revocations = self.authority().revoke(name).unwrap();
-        rnet_keys::KeysFile::load(keys).unwrap().save_revocations(&revocations).unwrap();
+        KeysFile::load(keys).unwrap().save_revocations(&revocations).unwrap();
     }
 }
 
@@ -423,6 +425,7 @@ fn a_revoked_host_is_out_everywhere() {
     both_see(&robot, &arm);
     both_see(&robot, &laptop);
     both_see(&arm, &laptop);
+    let camera_keys = keys.host("camera");
     keys.revoke("laptop", &robot_keys);
     for host in [&robot, &arm] {
         eventually("the others end their sessions with it", || {
@@ -442,11 +445,13 @@ fn a_revoked_host_is_out_everywhere() {
     eventually("the others go on", || arm.notices.frames() == [framed(b"goes on")]);
     assert!(laptop.notices.frames().is_empty());
     assert!(robot.sees(&arm) && !robot.notices.has(&Notice::Down(arm.presence)));
-    // Also for a host that comes later and was away.
-    let camera = Host::join(&wire, 4, 1, &keys.host("camera"));
+    // Also for a host that comes later, and has keys from before.
+    let camera = Host::join(&wire, 4, 1, &camera_keys);
     both_see(&camera, &arm);
-    std::thread::sleep(QUIET); // sleep: the laptop must not be accepted
-    assert!(!camera.sees(&laptop));
+    eventually("it refuses the laptop", || {
+        camera.network.identity(laptop.id()).is_none()
+            && camera.notices.refusals().iter().any(|of| of.contains("revoked"))
+    });
 }
 
 #[test]
@@ -499,6 +504,71 @@ fn random_frames_have_no_effect() {
     });
     assert!(robot.notices.frames().iter().all(|frame| *frame == framed(b"after it")));
     assert!(robot.sees(&laptop) && !robot.notices.has(&Notice::Down(laptop.presence)));
+}
+
+/// A part of a handshake that a client sends.
+fn client_part(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let fields = [&[0x53, 0x4E, 1, 1][..], &7_u64.to_le_bytes(), &1_u64.to_le_bytes()].concat();
+    [&fields, &[1, number][..], bytes].concat()
+}
+
+#[test]
+fn bytes_after_the_end_of_a_handshake_are_refused() {
+    let (wire, keys) = (Arc::new(Wire::default()), Keys::new());
+    let robot = Host::join(&wire, 5, 1, &keys.host("robot"));
+    let insider = KeysFile::load(&keys.host("insider")).unwrap();
+    let name = ServerName::try_from("rnet").unwrap();
+    let mut client = ClientConnection::new(insider.client_config(), name).unwrap();
+    let (from, to, lane) = (HostId(1), robot.id(), Lane::Urgent);
+    let mut bytes = Vec::new();
+    client.write_tls(&mut bytes).unwrap();
+    wire.deliver(&Sent { from, to, lane, bytes: client_part(0, &bytes) });
+    let mut answer = None;
+    eventually("the robot answers", || {
+        answer = wire.sent().into_iter().find(|of| of.to == from);
+        answer.is_some()
+    });
+    let answer = answer.unwrap();
+    let mut rest = &answer.bytes[22..];
+    while !rest.is_empty() {
+        client.read_tls(&mut rest).unwrap();
+        client.process_new_packets().unwrap();
+    }
+    let mut bytes = Vec::new();
+    client.send_close_notify();
+    while client.wants_write() {
+        client.write_tls(&mut bytes).unwrap();
+    }
+    bytes.resize(bytes.len() + 64 * 1024, 0);
+    wire.deliver(&Sent { from, to, lane, bytes: client_part(1, &bytes) });
+    // The thread of the keys goes on.
+    let laptop = Host::join(&wire, 6, 1, &keys.host("laptop"));
+    both_see(&robot, &laptop);
+    assert!(robot.network.identity(from).is_none());
+}
+
+#[test]
+fn a_number_stays_that_of_its_owner_while_its_link_restarts() {
+    let (wire, keys) = (Arc::new(Wire::default()), Keys::new());
+    let robot = Host::join(&wire, 2, 1, &keys.host("robot"));
+    let (laptop_keys, other_keys) = (keys.host("laptop"), keys.host("other"));
+    for id in [1, 3] {
+        let laptop = Host::join(&wire, id, 1, &laptop_keys);
+        both_see(&robot, &laptop);
+        drop(laptop);
+        let other = Host::join(&wire, id, 2, &other_keys);
+        eventually("the robot refuses the other host", || {
+            robot.notices.refusals().iter().any(|of| of.contains("other uses the number"))
+        });
+        assert!(!robot.notices.has(&Notice::Up(other.presence)));
+        assert!(!robot.network.identity(other.id()).is_some_and(|of| of.name == "other"));
+        other.send(Lane::Bulk, &robot, b"as the laptop");
+        drop(other);
+        let laptop = Host::join(&wire, id, 3, &laptop_keys);
+        both_see(&robot, &laptop);
+        wire.sinks.write().unwrap().remove(&laptop.id());
+    }
+    assert!(robot.notices.frames().is_empty());
 }
 
 #[test]

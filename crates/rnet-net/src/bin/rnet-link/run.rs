@@ -154,6 +154,7 @@ fn run_link(
     let mut keys_watch = config.keys.as_deref().map(WatchedFile::new);
     let keys = config.keys.as_deref().map(KeysFile::load).transpose().map_err(error_text)?;
     let mut config = config;
+    let configured = config.host.clone();
     if let Some(keys) = &keys {
         config.host = certified_name(keys, &config.host)?;
     } else if config.mode == Mode::Lan {
@@ -245,14 +246,14 @@ fn run_link(
         if let Some(watch) = &mut keys_watch
             && watch.has_changed()
         {
-            match KeysFile::load(watch.path()) {
+            let loaded = KeysFile::load(watch.path()).map_err(error_text);
+            match loaded.and_then(|keys| certified_name(&keys, &configured)) {
                 Ok(_) => {
                     let what = format!("{} has changed", watch.path().display());
                     return Ok(LinkExit::Restart(what));
                 }
-                Err(error) => {
+                Err(why) => {
                     let what = "the keys of this host (the earlier ones stay in effect)".into();
-                    let why = error.to_string();
                     link.report_problem(rnet::Error::BadValue { what, why });
                 }
             }

@@ -16,12 +16,20 @@ use super::{Control, PausedHost};
 const NAME_RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Control {
-    /// Notes the certificate of a host whose session begins.
-    pub(super) fn identify(&mut self, id: HostId) {
+    /// Notes the certificate of a host whose session begins. Returns whether the host has to begin anew, because
+    /// what was decided about it was decided by another certificate.
+    pub(super) fn identify(&mut self, id: HostId) -> bool {
         let network = self.state.shared.transport();
-        if let Some(host) = self.hosts.get_mut(&id) {
-            host.set_certificate(network.and_then(|network| network.identity(id)));
-        }
+        let now = network.and_then(|network| network.identity(id));
+        let Some(host) = self.hosts.get_mut(&id) else { return false };
+        let is_other = match (host.certificate(), &now) {
+            (Some(known), Some(now)) => known.rights != now.rights || known.name != now.name,
+            (None, None) => false,
+            _ => true,
+        };
+        let must_restart = is_other && host.is_greeted();
+        host.set_certificate(now);
+        must_restart
     }
 
     /// Returns whether a host may have the name in its greeting. Disconnects it if not.
