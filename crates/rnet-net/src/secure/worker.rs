@@ -150,7 +150,7 @@ impl Worker {
                 }
             }
             Item::Refused(host, text) => {
-                // Anybody may have sent it: it only says why there is no session.
+                // Anybody may have sent it: it only explains a missing session.
                 let is_of_use = self.is_present(host) && self.session_of(host).is_none();
                 if is_of_use && !was_just(&mut self.refused, host) {
                     let text = format!("it refuses this host: {text}");

@@ -16,7 +16,7 @@ use super::{Control, PausedHost};
 const NAME_RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Control {
-    /// Notes the certificate of a host whose session begins. Returns whether the host has to begin anew, because
+    /// Notes the certificate of a host whose session begins. Returns whether its session has to restart, because
     /// what was decided about it was decided by another certificate.
     pub(super) fn identify(&mut self, id: HostId) -> bool {
         let network = self.state.shared.transport();
