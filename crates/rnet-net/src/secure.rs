@@ -212,10 +212,10 @@ impl Shared {
     fn receive(&self, lane: Lane, from: HostId, frame: &[u8]) {
         let item = match SecureFrame::decode(frame) {
             Some(SecureFrame::Sealed { content, session, counter, header, sealed }) => {
-                let found = self.sessions().by_id.get(&session).cloned();
-                match found.filter(|session| session.peer == from) {
-                    Some(session) => {
-                        return self.open(&session, content, lane, (counter, header, sealed));
+                match self.find(session, from) {
+                    Some((found, is_accepted)) => {
+                        let of = (&*found, is_accepted);
+                        return self.open(of, content, lane, (counter, header, sealed));
                     }
                     None => Item::UnknownSession(from, session),
                 }
@@ -232,17 +232,20 @@ impl Shared {
         self.push(item);
     }
 
-    /// Whether frames of this session are delivered as those of its host: it is the current session of the
-    /// host, or one with the same certificate that was replaced.
-    fn is_accepted(&self, session: &Session) -> bool {
-        self.sessions().current.get(&session.peer).is_some_and(|current| {
-            current.id == session.id || current.certificate.serial == session.certificate.serial
-        })
+    /// The session of a frame, and whether its frames are delivered as those of its host: it is the current
+    /// session of the host, or one with the same certificate that was replaced.
+    fn find(&self, id: u64, from: HostId) -> Option<(Arc<Session>, bool)> {
+        let sessions = self.sessions();
+        let session = sessions.by_id.get(&id).filter(|session| session.peer == from)?;
+        let is_accepted = sessions.current.get(&from).is_some_and(|current| {
+            current.id == id || current.certificate.serial == session.certificate.serial
+        });
+        Some((session.clone(), is_accepted))
     }
 
     fn open(
         &self,
-        session: &Session,
+        (session, is_accepted): (&Session, bool),
         content: Content,
         lane: Lane,
         (counter, header, sealed): (u64, &[u8; frame::SEALED_HEADER_LEN], &[u8]),
@@ -259,7 +262,7 @@ impl Shared {
                 self.push(Item::Confirmed(session.id));
             }
             match content {
-                Content::Link if self.is_accepted(session) => {
+                Content::Link if is_accepted => {
                     self.sink.on_frame(lane, session.peer, plain);
                 }
                 // The client has just confirmed its session, and gets the frame again.

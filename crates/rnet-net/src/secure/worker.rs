@@ -401,8 +401,7 @@ impl Worker {
         }
     }
 
-    /// Ends sessions that have expired, were replaced, or whose link is long gone, and asks for another one
-    /// where this host is the server.
+    /// Ends sessions that have expired, were replaced, or whose link is long gone.
     fn end_sessions(&mut self) {
         self.handshakes.retain(|handshake| handshake.began.elapsed() < MAX_TIMEOUT);
         let present: HashSet<HostId> = self.present.iter().map(|(host, _)| *host).collect();
