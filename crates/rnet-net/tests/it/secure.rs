@@ -237,6 +237,24 @@ fn a_revoked_host_is_out_everywhere() {
 }
 
 #[test]
+fn a_revoked_host_is_refused_in_the_handshake() {
+    for id in [1, 3] {
+        let (wire, keys) = (Arc::new(Wire::default()), Keys::new());
+        let (robot_keys, laptop_keys) = (keys.host("robot"), keys.host("laptop"));
+        keys.revoke("laptop", &robot_keys);
+        let robot = Host::join(&wire, 2, 1, &robot_keys);
+        let laptop = Host::join(&wire, id, 1, &laptop_keys);
+        for host in [&robot, &laptop] {
+            eventually("it says why", || {
+                host.notices.refusals().iter().any(|of| of.contains("revoked"))
+            });
+        }
+        assert!(!robot.notices.has(&Notice::Up(laptop.presence)));
+        assert!(robot.network.identity(laptop.id()).is_none());
+    }
+}
+
+#[test]
 fn a_lost_revocation_list_is_sent_again() {
     let (wire, keys) = (Arc::new(Wire::default()), Keys::new());
     let robot_keys = keys.host("robot");
